@@ -70,6 +70,11 @@ def table_of(source, missing="error", prepare="none", memory=None, **asked):
     return read_table(request, preparation)
 
 
+def notes_of(table):
+    """Return what is said about a table, as one text."""
+    return " ".join(map(str, table.notes))
+
+
 GOODS = ["cheese", "meat", "fish", "fruit", "drinks"]
 
 

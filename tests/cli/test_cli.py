@@ -65,7 +65,7 @@ def test_count():
     assert "0 of 600 rows differ" in text
 
     # Words are explained once.
-    words = "  size:", "certainty:", "mean:", "stay the same:", "doubt:", "wrong:"
+    words = ("  size:", "certainty:", "mean:", "stay the same:", "doubt:", "wrong:")
 
     assert all(text.count(word) == 1 for word in words)
 
@@ -80,20 +80,21 @@ def test_scales_of_predict_are_those_of_the_fit(folder, whiten):
     model = IhSC(2, whiten=whiten, random_state=0).fit(X, sample_weight=weights)
     save_model(model, "m.npz")
     good("predict", "m.npz", "counts.npy", "-o", "out.csv")
-    for name, values in (("scale", model.scales_), ("size", model.sizes_)):
-        output = np.array([float(row[name]) for row in read("out.csv")])
-        np.testing.assert_allclose(output[70:], values[70:], rtol=1e-4)
+    for name, fitted_values in (("scale", model.scales_), ("size", model.sizes_)):
+        predicted_values = np.array([float(row[name]) for row in read("out.csv")])
+        np.testing.assert_allclose(predicted_values[70:], fitted_values[70:], rtol=1e-4)
         # The fit leaves a row of its own out of the centre that it compares it with.
-        assert np.median(np.abs(output / values - 1)) < 0.01
+        ratios = predicted_values / fitted_values
+        assert np.median(np.abs(ratios - 1)) < 0.01
 
 
 def test_output_is_whole_or_not_at_all(folder, sample):
     write("a.csv", *sample)
-    before = Path("a.csv").read_bytes()
+    content = Path("a.csv").read_bytes()
     for option in ("-o", "--save"):
         assert "is also an input file" in fail("fit", "a.csv", "-k", 3, option, "a.csv")
 
-    assert Path("a.csv").read_bytes() == before
+    assert Path("a.csv").read_bytes() == content
 
     Path("old.csv").write_text("kept")
     fail("fit", "a.csv", "-k", 500, "-o", "old.csv", "--save", "m.npz")
@@ -101,16 +102,16 @@ def test_output_is_whole_or_not_at_all(folder, sample):
     assert Path("old.csv").read_text() == "kept"
     assert "there is no folder" in fail("fit", "a.csv", "-k", 3, "-o", "no/x.csv")
 
-    pair = fail("fit", "a.csv", "-k", 3, "-o", "x.csv", "--save", folder / "x.csv")
+    message = fail("fit", "a.csv", "-k", 3, "-o", "x.csv", "--save", folder / "x.csv")
 
-    assert "or another output; give another name" in pair
+    assert "or another output; give another name" in message
     assert "ends in .csv or .tsv" in fail("fit", "a.csv", "-k", 3, "-o", "x.png")
     assert "is a folder" in fail("fit", "a.csv", "-k", 3, "--save", "..")
 
     message = fail("fit", "a.csv", "-k", 3, "--save", os.devnull)
 
     assert f"--save {os.devnull} is a device" in message
-    assert sorted(p.name for p in folder.iterdir()) == ["a.csv", "old.csv"]
+    assert sorted(path.name for path in folder.iterdir()) == ["a.csv", "old.csv"]
 
 
 NOWHERE = ["fit", "nowhere.csv", "-k", 2]
@@ -168,8 +169,9 @@ def test_predict_finds_columns_by_name(sample):
     # Of fewer rows: what was learnt at the fit is applied, not learnt again.
     table[:7].to_csv("few.csv", index=False)
     np.save("few.npy", X[:7])
-    rows = StandardScaler().fit_transform(X)
-    expected = IhSC(3, random_state=0).fit(rows).predict(rows).tolist()
+    X_standardized = StandardScaler().fit_transform(X)
+    model = IhSC(3, random_state=0).fit(X_standardized)
+    expected = model.predict(X_standardized).tolist()
     for name, n in (("new.parquet", 120), ("few.csv", 7), ("few.npy", 7)):
         text = good("predict", "model.npz", name, "-o", "out.csv")
         assert f"{n} rows labelled by model.npz (IhSC)" in text
@@ -191,12 +193,14 @@ def test_predict_says_what_does_not_fit(sample):
         ("iris", "iris lacks 12 of the 12 columns"),
     ):
         assert message in fail("predict", "model.npz", data)
+
     table[:2] = 0
     table.to_csv("zero.csv", index=False)
-    warned = invoke("predict", "model.npz", "zero.csv", "-q").stderr
+    warning = invoke("predict", "model.npz", "zero.csv", "-q").stderr
     start = "warning: 2 of 120 rows, the first is line 2, have nothing but zeros, or"
 
-    assert warned.startswith(start)
+    assert warning.startswith(start)
+
     assert "it is a saved model; give the" in fail("choose-k", "model.npz")
 
     Path("cut.npz").write_bytes(Path("model.npz").read_bytes()[:999])
@@ -230,14 +234,15 @@ def test_choose_k(folder):
 
     # The tree, down to the number that was found.
     start = text.index("The tree of clusters:")
-    branches = text[start : text.index("clusters  rise")].splitlines()[1:]
+    end = text.index("clusters  rise")
+    branches = text[start:end].splitlines()[1:]
 
     assert branches == [f"    cluster {i} of 4: 150 rows" for i in range(4)]
 
-    numbers = evidence(text)
+    table = evidence(text)
 
-    assert list(numbers) == [2, 3, 4, 5, 6]  # two more than the answer
-    assert [k for k, cells in numbers.items() if cells[-1] == "yes"] == [4]
+    assert list(table) == [2, 3, 4, 5, 6]  # two more than the answer
+    assert [k for k, cells in table.items() if cells[-1] == "yes"] == [4]
     assert "over the edge" in text
     assert len(re.findall(r"^\d+ .* yes$", text, re.MULTILINE)) == 1 + 4
 
@@ -245,9 +250,9 @@ def test_choose_k(folder):
         assert text.count(f"  {word}: ") == 1
 
     assert Path("a.png").read_bytes()[:4] == b"\x89PNG"
-    # In few features gaps decide.
     assert "  gap: " not in text
 
+    # In few features gaps decide.
     text = good("choose-k", "iris", "--explain")
 
     assert re.search(r"drop +gap +level(.|\n)+  gap: ", text)
@@ -259,11 +264,10 @@ def test_choose_k_in_json(folder):
     X = StandardScaler().fit_transform(load_wine().data)
     expected = select_n_clusters(X, random_state=0)
     result = invoke(*wine, "-q")
+    is_doubtful = result.stderr.startswith("warning: perhaps 3 clusters")
 
     assert result.stdout == f"{expected.n_clusters}\n"
-    assert (
-        result.stderr.startswith("warning: perhaps 3 clusters") == expected.is_doubtful
-    )
+    assert is_doubtful == expected.is_doubtful
     assert summary["confidence"] == expected.confidence.value
     assert summary["plausible"] == list(expected.plausible)
     assert summary["splits"] == [asdict(split) for split in expected.tree.splits]
@@ -312,22 +316,18 @@ def test_without_what_the_command_line_needs():
         "    except SystemExit as end: print(end)\n"
         "    del sys.modules[package]"
     )
-    process = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True
-    )
+    command = [sys.executable, "-c", code]
+    process = subprocess.run(command, capture_output=True, text=True)
     message = "The command line needs packages: pip install 'ihgmm[cli]'\n"
 
     assert process.stdout == 2 * message, process.stderr
 
 
 def test_failures_of_the_work_end_with_1(monkeypatch):
-    wide_data = sp.csr_array(
-        (np.ones(8), np.arange(8), np.arange(9)), shape=(8, 10**13)
-    )
-    sp.save_npz("wide.npz", wide_data)
-    message = fail(
-        "fit", "wide.npz", "-k", 3, "--prepare", "none", "--memory", 10**6, code=1
-    )
+    matrix = sp.csr_array((np.ones(8), np.arange(8), np.arange(9)), shape=(8, 10**13))
+    sp.save_npz("wide.npz", matrix)
+    options = ("--prepare", "none", "--memory", 10**6)
+    message = fail("fit", "wide.npz", "-k", 3, *options, code=1)
 
     assert "not enough memory: Unable to allocate" in message
 
@@ -340,26 +340,26 @@ def test_failures_of_the_work_end_with_1(monkeypatch):
 def test_progress_on_a_terminal_and_interrupt(folder):
     pty = pytest.importorskip("pty", reason="terminals are of POSIX")
     leader, follower = pty.openpty()
-    record = ""
-    stopped = False
+    screen = ""
+    is_interrupted = False
     with subprocess.Popen(
         [COMMAND, "choose-k", "digits", "--plot", "a.png"],
         stdout=subprocess.DEVNULL, stderr=follower,
         env=dict(os.environ, TERM="xterm-256color"),
-    ) as running:  # fmt: skip
+    ) as process:  # fmt: skip
         os.close(follower)
         with contextlib.suppress(OSError):  # what Linux says at the end of a terminal
-            while part := os.read(leader, 65536):
-                record += part.decode(errors="replace")
-                if not stopped and "counting" in record:
-                    running.send_signal(signal.SIGINT)
-                    stopped = True
+            while chunk := os.read(leader, 65536):
+                screen += chunk.decode(errors="replace")
+                if not is_interrupted and "counting" in screen:
+                    process.send_signal(signal.SIGINT)
+                    is_interrupted = True
     os.close(leader)
 
-    assert running.returncode == 130
-    assert "reading digits" in record
-    assert "\x1b[33mstopped:" in record
-    assert record.endswith(" no file was left half written.\r\n")
+    assert process.returncode == 130
+    assert "reading digits" in screen
+    assert "\x1b[33mstopped:" in screen
+    assert screen.endswith(" no file was left half written.\r\n")
     assert list(folder.iterdir()) == []
 
 
@@ -375,11 +375,9 @@ def test_outliers(folder):
     assert summary["clusters"][-1]["cluster"] == -1
     assert summary["clusters"][-1]["rows"] == 3
 
-    rows = read("labels.csv")
-
     assert [k == "-1" for k in clusters("labels.csv")] == [i < 3 for i in range(60)]
 
-    scores = [float(row["outlier_score"]) for row in rows]
+    scores = [float(row["outlier_score"]) for row in read("labels.csv")]
 
     assert min(scores[:3]) > max(scores[3:])
 
@@ -387,9 +385,9 @@ def test_outliers(folder):
 
     assert clusters("again.csv") == clusters("labels.csv")
 
-    result = [float(row["outlier_score"]) for row in read("again.csv")]
+    predicted_scores = [float(row["outlier_score"]) for row in read("again.csv")]
 
-    np.testing.assert_allclose(result, scores, rtol=1e-4)
+    np.testing.assert_allclose(predicted_scores, scores, rtol=1e-4)
     assert "1.5%" not in good("fit", "rows.csv", "-k", 2)
 
     for kind in ("auto", "cells"):
@@ -456,8 +454,8 @@ def test_a_doubtful_number_comes_with_the_command_that_shows_why(folder):
     options = ("--drop-columns", "f1", "--drop-columns", "f2", "--prepare", "none")
     text = invoke("fit", "a b.csv", "-k", "auto", *options, "--whiten", "auto").stdout
     command = text.partition("evidence for each number: ihgmm ")[2].splitlines()[0]
-    shared = "--drop-columns f1 --drop-columns f2 --prepare none --whiten auto"
+    flags = "--drop-columns f1 --drop-columns f2 --prepare none --whiten auto"
 
-    assert command == f"choose-k 'a b.csv' {shared}"
+    assert command == f"choose-k 'a b.csv' {flags}"
 
     good(*shlex.split(command))

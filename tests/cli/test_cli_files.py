@@ -39,12 +39,12 @@ def test_a_body_that_fails_leaves_what_was_there(tmp_path, error):
 
 @pytest.mark.parametrize(("umask", "expected"), [(0o022, 0o644), (0o077, 0o600)])
 def test_a_new_file_has_the_mode_that_the_umask_gives(tmp_path, umask, expected):
-    before = os.umask(umask)
+    previous_umask = os.umask(umask)
     try:
         with atomic_write(tmp_path / "a.txt", "w") as file:
             file.write("x")
     finally:
-        assert os.umask(before) == umask
+        assert os.umask(previous_umask) == umask
 
     assert mode(tmp_path / "a.txt") == expected
 
@@ -85,8 +85,8 @@ def test_devices_fifos_and_folders_are_refused(tmp_path):
     os.mkfifo(tmp_path / "fifo")
     (tmp_path / "link").symlink_to(os.devnull)
     for path in (os.devnull, tmp_path / "fifo", tmp_path / "link"):
-        refused = f"{path} is a device, a FIFO or a socket; give a file name."
-        with pytest.raises(ValueError, match=re.escape(refused)), atomic_write(path):
+        message = f"{path} is a device, a FIFO or a socket; give a file name."
+        with pytest.raises(ValueError, match=re.escape(message)), atomic_write(path):
             pass
 
     with pytest.raises(ValueError, match="is a folder"), atomic_write(tmp_path):
@@ -99,10 +99,10 @@ def test_devices_fifos_and_folders_are_refused(tmp_path):
 @pytest.mark.parametrize("name", ["x" * 255, "é" * 127, "." * 3 + "x"])
 def test_writers_at_work_leave_each_other_alone(tmp_path, name):
     path = tmp_path / name
-    with atomic_write(path, "w") as first:
-        first.write("first")
-        with atomic_write(path, "w") as second:
-            second.write("second")
+    with atomic_write(path, "w") as first_file:
+        first_file.write("first")
+        with atomic_write(path, "w") as second_file:
+            second_file.write("second")
         assert path.read_text() == "second"
 
     assert path.read_text() == "first"

@@ -39,7 +39,7 @@ def table(name="customer", ids=None):
 
 def test_formulas_get_an_apostrophe_unless_cells_are_raw():
     ids = [*FORMULAS, *HARMLESS, *map(str, range(45))]
-    safe = [f"'{cell}" if cell in [*FORMULAS, "'=1"] else cell for cell in ids]
+    escaped_ids = [f"'{cell}" if cell in [*FORMULAS, "'=1"] else cell for cell in ids]
     table(ids=ids).to_csv("a.csv", index=False)
     fit = ["fit", "a.csv", "-k", 3, "--id-column", "customer", "--save", "m.npz"]
     note = (
@@ -57,7 +57,7 @@ def test_formulas_get_an_apostrophe_unless_cells_are_raw():
 
     assert json.loads(out)["notes"][-1] == note
     assert err == ""
-    assert [row[0] for row in read("labels.tsv")] == ["customer", *safe]
+    assert [row[0] for row in read("labels.tsv")] == ["customer", *escaped_ids]
     assert run(*command, "--quiet") == ("", f"note: {note}\n")
     assert run(*command[:-2])[1] == ""  # no file, no note
     assert run(*command[:-1], "labels.csv", "--raw-cells", "-q") == ("", "")
@@ -76,7 +76,7 @@ def test_predict_knows_the_columns_of_the_fit():
 
     assert "in column 'f2' (1)" in fail("predict", "m.npz", "new.csv")
 
-    remaining_rows = [f"{i:03d}" for i in range(60) if i != 4]
+    remaining_ids = [f"{i:03d}" for i in range(60) if i != 4]
     options = ["m.npz", "new.parquet", "--missing", "drop", "-o", "out.csv"]
     out, err = run("predict", *options)
 
@@ -85,15 +85,15 @@ def test_predict_knows_the_columns_of_the_fit():
     assert "(3 classes): 0 of 59 rows differ" in out
 
     # What is left out of the data is said also where little is said.
-    left_out = "Left out 1 of 60 rows, with missing cells in column 'f2' (1)."
-
-    assert err == f"warning: {left_out}\n"
+    assert err == (
+        "warning: Left out 1 of 60 rows, with missing cells in column 'f2' (1).\n"
+    )
     assert run("predict", *options, "-q") == ("", err)
 
     rows = read("out.csv")
 
     assert rows[0] == ["customer", *COLUMNS[1:]]
-    assert [row[0] for row in rows[1:]] == remaining_rows
+    assert [row[0] for row in rows[1:]] == remaining_ids
 
     # What is said on the command line wins.
     out, _ = run("predict", *options, "--id-column", "city", "--label-column", "city")
@@ -102,23 +102,22 @@ def test_predict_knows_the_columns_of_the_fit():
     assert [row[0] for row in read("out.csv")] == ["city", *["Bonn"] * 59]
     assert "(1 class): " in out
 
-    bare = data.drop(columns=["customer", "kind"]).dropna()
-    bare.to_csv("bare.csv", index=False)
+    features = data.drop(columns=["customer", "kind"]).dropna()
+    features.to_csv("bare.csv", index=False)
     out, _ = run("predict", "m.npz", "bare.csv", "-o", "out.csv")
 
     assert "There is no 'customer': rows go by their" in out
     assert "known labels" not in out
     assert [row[0] for row in read("out.csv")][:3] == ["row", "1", "2"]
 
-    np.save("bare.npy", bare[NAMES])
+    np.save("bare.npy", features[NAMES])
 
     assert "rows go by their number" in run("predict", "m.npz", "bare.npy")[0]
 
 
 def test_a_feature_is_no_id_whatever_a_model_says():
     model = IhSC(3, random_state=0).fit(X)
-    columns = {"id_column": "f0", "label_column": "f1"}
-    save_model(model, "m.npz", feature_names=NAMES, **columns)
+    save_model(model, "m.npz", feature_names=NAMES, id_column="f0", label_column="f1")
     table().to_csv("a.csv", index=False)
     out, _ = run("predict", "m.npz", "a.csv", "-o", "out.csv")
 

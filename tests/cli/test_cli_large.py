@@ -42,20 +42,20 @@ def store(table, name):
 @pytest.mark.parametrize("name", ["x.parquet", "x.h5ad", "x.npy"])
 def test_the_same_labels_from_disk_and_memory(name, table):
     store(table, name)
-    beside = [] if name == "x.npy" else ["--label-column", "kind"]
+    column_options = [] if name == "x.npy" else ["--label-column", "kind"]
     if name == "x.parquet":
-        beside += ["--id-column", "id"]
-    options = ("-k", "3", *beside)
+        column_options += ["--id-column", "id"]
+    options = ("-k", "3", *column_options)
     for output, memory in (("disk.csv", "0"), ("memory.csv", "1")):
         summary = document("fit", name, *options, "--memory", memory, "-o", output)
         notes = " ".join(summary["notes"])
         assert ("read block by block" in notes) == (memory == "0")
         assert (summary["n_samples"], summary["n_features"]) == (400, 13)
-        assert beside == [] or summary["known_labels"]["misplaced"] == 0
+        assert column_options == [] or summary["known_labels"]["misplaced"] == 0
 
     assert clusters("disk.csv") == clusters("memory.csv")
 
-    ids = list(table["id"]) if beside else [str(i) for i in range(1, 401)]
+    ids = list(table["id"]) if column_options else [str(i) for i in range(1, 401)]
 
     assert [next(iter(row.values())) for row in read("disk.csv")] == ids
 
@@ -63,11 +63,11 @@ def test_the_same_labels_from_disk_and_memory(name, table):
 @pytest.mark.parametrize("name", ["x.parquet", "x.h5ad"])
 def test_predict_from_disk(name, table):
     store(table, name)
-    ids = () if name == "x.h5ad" else ("--drop-columns", "flag")
-    line = ["fit", name, "-k", "3", "--prepare", "scale", *ids]
-    good(*line, "--save", "m.npz", "-o", "a.csv")
+    column_options = () if name == "x.h5ad" else ("--drop-columns", "flag")
+    fit = ["fit", name, "-k", "3", "--prepare", "scale", *column_options]
+    good(*fit, "--save", "m.npz", "-o", "a.csv")
     good("predict", "m.npz", name, "-o", "b.csv", *BLOCKS)
-    good(*line, "-o", "c.csv", *BLOCKS)
+    good(*fit, "-o", "c.csv", *BLOCKS)
 
     assert clusters("a.csv") == clusters("b.csv") == clusters("c.csv")
 
@@ -77,16 +77,19 @@ def test_columns_far_from_zero_are_centred_on_disk(how, table):
     table["f1"] = 9000 + 50 * table["f1"]
     table.loc[::9, "f3"] = np.nan
     store(table, "x.parquet")
-    line = "fit", "x.parquet", "-k", "3", "--prepare", how
-    result = [document(*line, *memory) for memory in ((), BLOCKS)]
+    command = ("fit", "x.parquet", "-k", "3", "--prepare", how)
+    in_memory = document(*command)
+    on_disk = document(*command, *BLOCKS)
 
-    assert "mean 0 and deviation 1" in " ".join(result[1]["notes"])
+    assert "mean 0 and deviation 1" in " ".join(on_disk["notes"])
 
-    for item, second in zip(*(doc["clusters"] for doc in result), strict=True):
-        assert item["rows"] == second["rows"]
-        for line, other_line in zip(item["features"], second["features"], strict=True):
-            assert line.pop("feature") == other_line.pop("feature")
-            assert line == pytest.approx(other_line)
+    pairs = zip(in_memory["clusters"], on_disk["clusters"], strict=True)
+    for cluster, expected in pairs:
+        assert cluster["rows"] == expected["rows"]
+        features = zip(cluster["features"], expected["features"], strict=True)
+        for figures, expected_figures in features:
+            assert figures.pop("feature") == expected_figures.pop("feature")
+            assert figures == pytest.approx(expected_figures)
 
 
 def test_columns_are_chosen_by_rows_of_several_groups(table):

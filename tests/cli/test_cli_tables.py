@@ -11,7 +11,16 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 import scipy.sparse as sp
-from command_line import document, fail, good, invoke, named, table_of, write
+from command_line import (
+    document,
+    fail,
+    good,
+    invoke,
+    named,
+    notes_of,
+    table_of,
+    write,
+)
 from pyarrow import parquet
 
 from ihgmm import IhSC
@@ -21,7 +30,7 @@ from ihgmm.storage import load_model
 def load(path, missing="fit", **asked):
     """Return a table and what is said about it."""
     table = table_of(path, **asked, missing=missing)
-    return table, " ".join(map(str, table.notes))
+    return table, notes_of(table)
 
 
 def refusal(path, missing="error", **asked):
@@ -91,18 +100,18 @@ def test_what_looks_like_ids_is_not_clustered_by(sample):
     frame.insert(0, "customer_id", 9_000_000_000_000_000_000 + 10**6 * np.arange(120))
     frame["name"] = [f"customer {i}" for i in range(120)]
     frame.to_csv("a.csv", index=False)
-    table, messages = load("a.csv")
+    table, notes = load("a.csv")
 
     assert table.X.shape == (120, 12)
-    assert "'customer_id' (looks like ids; --id-column takes them)" in messages
+    assert "'customer_id' (looks like ids; --id-column takes them)" in notes
 
     frame.rename(columns={"customer_id": "PID"}).to_csv("c.csv", index=False)
 
     assert load("c.csv")[0].X.shape == (120, 12)
 
     for column in ("customer_id", "name"):  # one is enough
-        table, messages = load("a.csv", id_column=column)
-        assert "Left out 1 column: " in messages
+        table, notes = load("a.csv", id_column=column)
+        assert "Left out 1 column: " in notes
 
     assert load("a.csv", columns=["customer_id", "f1", "f2"])[0].X.shape == (120, 3)
 
@@ -116,10 +125,10 @@ def test_what_looks_like_ids_is_not_clustered_by(sample):
 
     frame["customer_id"] = frame["customer_id"].to_numpy()[::-1] // 10**5
     frame.rename(columns={"customer_id": "acid", "f1": "a,b"}).to_csv("b.csv")
-    table, messages = load("b.csv")  # with the numbers that pandas writes
+    table, notes = load("b.csv")  # with the numbers that pandas writes
 
     assert table.X.shape == (120, 13)
-    assert "'Unnamed: 0' (looks like ids" in messages
+    assert "'Unnamed: 0' (looks like ids" in notes
     assert "2 features" in good("fit", "b.csv", "-k", 2, "--columns", '"a,b",f2')
 
 
@@ -147,10 +156,10 @@ def test_semicolons_commas_and_bad_cells(sample, cell):
 
     table.loc[::4, "f3"] = cell
     table.to_csv("d.csv", index=False, sep=";")
-    _, messages = load("d.csv")
+    _, notes = load("d.csv")
 
-    assert "Used 11 columns: 'f0', 'f1', 'f2', 'f4'" in messages
-    assert f"'f3' (31 of 120 cells are not numbers, the first is '{cell}'" in messages
+    assert "Used 11 columns: 'f0', 'f1', 'f2', 'f4'" in notes
+    assert f"'f3' (31 of 120 cells are not numbers, the first is '{cell}'" in notes
 
     named(sample[0]).to_csv("b.csv", index=False, sep=";", decimal=",")
 
@@ -184,17 +193,18 @@ def test_scaled_columns_keep_the_patterns():
     for how in ("none", "standardize"):
         result = invoke("fit", *options, "--paper", "--prepare", how, "--json")
         assert json.loads(result.stdout)["known_labels"]["misplaced"] > 10
+
     summary = document("fit", *options, "--save", "model.npz")  # prepared by itself
 
     assert summary["known_labels"]["misplaced"] == 0
 
-    divided = "Divided 8 columns by the deviation ('f0': "
+    start = "Divided 8 columns by the deviation ('f0': "
 
-    assert any(note.startswith(divided) for note in summary["notes"])
+    assert any(note.startswith(start) for note in summary["notes"])
 
-    other_labels = document("predict", "model.npz", "a.csv", "--label-column", "kind")
+    prediction = document("predict", "model.npz", "a.csv", "--label-column", "kind")
 
-    assert other_labels["known_labels"]["misplaced"] == 0
+    assert prediction["known_labels"]["misplaced"] == 0
 
     centers = load_model("model.npz")[-1].cluster_centers_
     expected = IhSC(3, random_state=0).fit(X / X.std(axis=0)).cluster_centers_
@@ -224,32 +234,32 @@ def test_missing_cells_are_told_where_they_are(sample):
 
 
 def test_numbers_as_people_write_them(sample):
-    table = named(sample[0])
-    texts = ["1,{:03d}.50", "1.{:03d},50", "1 {:03d}", "$ 3,{:03d}"]
-    texts.append("7,{}%")
-    complete = [*range(119), 118]  # no two alike would be row numbers
-    for i, text in enumerate(texts):
-        table[f"t{i}"] = [text.format(j) for j in complete]
-    table["few"] = ["7" if i < 90 else "1,234" for i in range(120)]
-    table["names"] = [f"c{i},000" for i in range(120)]
-    table.to_csv("a.csv", index=False)
-    result = table_of("a.csv", missing="error")
-    values = dict(zip(result.names, result.X.T, strict=True))
-    numbers = np.array(complete, float)
-    decimals = [float(f"7.{j}") for j in complete]
+    frame = named(sample[0])
+    templates = ["1,{:03d}.50", "1.{:03d},50", "1 {:03d}", "$ 3,{:03d}"]
+    templates.append("7,{}%")
+    integers = [*range(119), 118]  # no two alike would be row numbers
+    for i, template in enumerate(templates):
+        frame[f"t{i}"] = [template.format(j) for j in integers]
+    frame["few"] = ["7" if i < 90 else "1,234" for i in range(120)]
+    frame["names"] = [f"c{i},000" for i in range(120)]
+    frame.to_csv("a.csv", index=False)
+    table = table_of("a.csv", missing="error")
 
-    assert result.left_out == {"names": "text such as 'c0,000'"}
+    assert table.left_out == {"names": "text such as 'c0,000'"}
 
+    values = dict(zip(table.names, table.X.T, strict=True))
     for i, start in enumerate((1000.5, 1000.5, 1000, 3000)):
-        np.testing.assert_array_equal(values[f"t{i}"], start + numbers)
+        np.testing.assert_array_equal(values[f"t{i}"], start + np.array(integers))
+
+    decimals = [float(f"7.{j}") for j in integers]
 
     np.testing.assert_array_equal(values["t4"], decimals)
     assert list(values["few"]) == [7.0] * 90 + [1234.0] * 30
 
-    messages = " ".join(map(str, result.notes))
+    notes = notes_of(table)
 
-    assert "Read numbers as people write them in 't0', 't1', 't2', 't3'" in messages
-    assert "('1,000.50' is 1000.5)." in messages
+    assert "Read numbers as people write them in 't0', 't1', 't2', 't3'" in notes
+    assert "('1,000.50' is 1000.5)." in notes
 
 
 BROKEN = {
@@ -306,25 +316,25 @@ def test_columns_of_one_name_in_parquet():
 
 
 def test_names_of_files_that_are_not_utf_8(sample):
-    odd_name = os.fsdecode(b"\xe9")
+    stem = os.fsdecode(b"\xe9")
     for suffix in (".csv", ".parquet", ".npy", ".npz", ".xlsx"):
-        data = f"{odd_name}{suffix}"
+        name = f"{stem}{suffix}"
         if suffix == ".xlsx":
             named(sample[0]).to_excel("a.xlsx")
         else:
             write(f"a{suffix}", *sample)
-        os.rename(f"a{suffix}", data)
-        files = ["-o", f"{odd_name}-labels.csv", "--save", f"{odd_name}-model.npz"]
-        summary = document("fit", data, "-k", 3, *files)
-        assert (summary["data"], summary["model_file"]) == (data, files[-1])
+        os.rename(f"a{suffix}", name)
+        files = ["-o", f"{stem}-labels.csv", "--save", f"{stem}-model.npz"]
+        summary = document("fit", name, "-k", 3, *files)
+        assert (summary["data"], summary["model_file"]) == (name, files[-1])
 
-    assert document("predict", files[-1], data)["data"] == data
+    assert document("predict", files[-1], name)["data"] == name
 
-    good("report", data, "-k", 3, "-o", f"{odd_name}.html")
+    good("report", name, "-k", 3, "-o", f"{stem}.html")
 
-    assert "\ufffd.xlsx" in Path(f"{odd_name}.html").read_text(encoding="utf-8")
+    assert "\ufffd.xlsx" in Path(f"{stem}.html").read_text(encoding="utf-8")
 
-    message = fail("fit", f"{odd_name}{odd_name}", "-k", 3)
+    message = fail("fit", f"{stem}{stem}", "-k", 3)
 
     assert message.startswith("error: \\udce9\\udce9: no such")
 
@@ -356,9 +366,9 @@ def test_archives_of_something_else_pickles_and_wrong_places_are_refused(sample)
 
     assert "cannot be read as npy" in refusal("a.npy")
 
-    excess = sp.csr_matrix(sample[0])
-    excess.indices[5] = 1_000_000_000
-    sp.save_npz("beyond.npz", excess)
+    matrix = sp.csr_matrix(sample[0])
+    matrix.indices[5] = 1_000_000_000
+    sp.save_npz("beyond.npz", matrix)
 
     assert "beyond.npz cannot be read as npz" in refusal("beyond.npz")
 

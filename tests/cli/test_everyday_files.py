@@ -11,7 +11,16 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from command_line import GOODS, clusters, document, fail, good, shop, table_of
+from command_line import (
+    GOODS,
+    clusters,
+    document,
+    fail,
+    good,
+    notes_of,
+    shop,
+    table_of,
+)
 from typer.testing import CliRunner
 
 from ihgmm.cli.commands import app
@@ -32,8 +41,8 @@ def with_what_measures_nothing(path):
     table["founded"] = np.resize(np.arange(1950, 1990), n)
     table["place"] = np.random.default_rng(0).permutation(n) + 1
     table["region"] = np.resize([3, 1, 4, 7], n)
-    paid = (kinds == 0) & (table["cheese"] > 1.5 * table["cheese"].median())
-    table["paid.code"] = paid.astype(int)  # a flag, by whatever name
+    is_paid = (kinds == 0) & (table["cheese"] > 1.5 * table["cheese"].median())
+    table["paid.code"] = is_paid.astype(int)  # a flag, by whatever name
     table.to_csv(path, index=False)
     return kinds, [
         "Used 6 columns: ",
@@ -63,11 +72,12 @@ def with_ids_and_dates(path):
 
 def with_missing_cells(path):
     table, kinds = customers()
-    holes = np.random.default_rng(1).random(table.shape) < 0.03
+    is_missing = np.random.default_rng(1).random(table.shape) < 0.03
     table = table.astype(object)
     words = np.resize(["", "NA", "-", "?"], table.shape)
-    table.where(~holes, words).to_csv(path, index=False)
-    return kinds, [f"Filled in {holes.sum()} missing cells (", "Divided 5 columns by"]
+    table.where(~is_missing, words).to_csv(path, index=False)
+    n_missing = is_missing.sum()
+    return kinds, [f"Filled in {n_missing} missing cells (", "Divided 5 columns by"]
 
 
 def as_anndata(path):
@@ -101,12 +111,12 @@ FILES = {
 def test_everyday_file(name):
     kinds, phrases = FILES[name](name)
     text = good("fit", name, "-k", "auto", "-o", "labels.csv")
-    first = "\n".join(text.splitlines()[:5])
+    head = "\n".join(text.splitlines()[:5])
 
-    assert "90 rows, " in first
+    assert "90 rows, " in head
 
     for phrase in phrases:
-        assert phrase in first
+        assert phrase in head
 
     assert misclassification_rate(kinds, clusters("labels.csv")) <= 0.02
 
@@ -128,23 +138,22 @@ def test_pipes(suffix, monkeypatch):
     table, _ = customers()
     name = f"a{suffix}"
     if suffix == ".jsonl":
-        lists = table.assign(tags=[["x"]] * 90, who=[{"name": "n"}] * 90)
-        lists.to_json(name, orient="records", lines=True)
+        records = table.assign(tags=[["x"]] * 90, who=[{"name": "n"}] * 90)
+        records.to_json(name, orient="records", lines=True)
     else:
         table.to_csv(name, index=False)
     content = io.BytesIO(Path(name).read_bytes())
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(content))
-    piped = table_of("-", missing="error")
+    piped_table = table_of("-", missing="error")
 
-    np.testing.assert_array_equal(piped.X, table)
+    np.testing.assert_array_equal(piped_table.X, table)
 
 
 def test_labels_to_a_pipe():
     table, kinds = customers()
     arguments = ["fit", "-", "-k", "3", "-o", "-"]
-    result = CliRunner().invoke(
-        app, arguments, input=table.to_csv(index=False).encode()
-    )
+    content = table.to_csv(index=False).encode()
+    result = CliRunner().invoke(app, arguments, input=content)
 
     assert result.exit_code == 0, result.stderr
     assert "-: 90 rows, 5 features, 3 clusters" in result.stderr
@@ -156,7 +165,7 @@ def test_labels_to_a_pipe():
 
 
 def test_what_pipes_cannot_do():
-    def piped(content, *arguments):
+    def refusal(content, *arguments):
         result = CliRunner().invoke(app, ["fit", "-", "-k", "2", *arguments], content)
 
         assert result.exit_code == 2
@@ -164,15 +173,20 @@ def test_what_pipes_cannot_do():
         return " ".join(result.stderr.split())
 
     for content in (b"", b"PK\x03\x04\x00\xff"):
-        assert "Standard input is empty, or holds no text" in piped(content)
+        assert "Standard input is empty, or holds no text" in refusal(content)
 
-    assert "both write to standard output" in piped(b"a,b\n1,2\n", "-o", "-", "--json")
-    assert "error: Standard input cannot be read as csv: " in piped(b"a,b\n1\n2,3,4\n")
+    message = refusal(b"a,b\n1,2\n", "-o", "-", "--json")
 
-    page = CliRunner().invoke(app, ["report", "iris", "-k", "3", "-o", "-"])
+    assert "both write to standard output" in message
 
-    assert page.stdout.startswith("<!doctype html>")
-    assert "report written to -" in page.stderr
+    message = refusal(b"a,b\n1\n2,3,4\n")
+
+    assert "error: Standard input cannot be read as csv: " in message
+
+    result = CliRunner().invoke(app, ["report", "iris", "-k", "3", "-o", "-"])
+
+    assert result.stdout.startswith("<!doctype html>")
+    assert "report written to -" in result.stderr
 
 
 def test_a_mistyped_column_gets_the_nearest_name():
@@ -182,6 +196,7 @@ def test_a_mistyped_column_gets_the_nearest_name():
         message = fail("fit", "a.csv", "-k", "3", option, "Chese")
         assert f"{option} 'Chese': a.csv has no such column (did you mean" in message
         assert "(did you mean 'cheese'?)" in message
+
     as_anndata("a.h5ad")
     message = fail("fit", "a.h5ad", "-k", "3", "--label-column", "kind")
 
@@ -206,8 +221,8 @@ def test_files_of_cells_that_are_stored_otherwise():
 
 
 def test_a_table_of_texts_is_told_what_to_type():
-    words = ["a review of more than eight words in all"] * 40
-    pd.DataFrame({"review": words}).to_csv("t.csv", index=False)
+    reviews = ["a review of more than eight words in all"] * 40
+    pd.DataFrame({"review": reviews}).to_csv("t.csv", index=False)
     message = fail("fit", "t.csv", "-k", "2")
 
     assert "--text-column 'review' takes its words" in message
@@ -216,10 +231,8 @@ def test_a_table_of_texts_is_told_what_to_type():
 def test_folders_and_hdf5_are_for_python():
     Path("a.parquet").mkdir()
     Path("a.h5").touch()
-    for name, reason in {
-        "a.parquet": "a folder",
-        "a.h5": "unknown format '.h5'",
-    }.items():
+    reasons = {"a.parquet": "a folder", "a.h5": "unknown format '.h5'"}
+    for name, reason in reasons.items():
         message = fail("fit", name, "-k", "2")
         assert f"{name}: {reason}; give one of .csv, " in message
         assert "In Python, ihgmm.open_data reads HDF5, zarr, and folders" in message
@@ -232,25 +245,25 @@ def test_ids_that_repeat_are_told_once_and_left_out_columns_counted():
     for i in range(9):
         table[f"t{i}"] = [f"{i}a{j}" for j in range(90)]
     table.to_csv("a.csv", index=False)
-    notes = " ".join(map(str, table_of("a.csv", id_column="who").notes))
+    notes = notes_of(table_of("a.csv", id_column="who"))
 
     assert notes.count("88 of 90 rows share their 'who' with another row: labels") == 1
     assert notes.count("(text such as '") == 9
 
     table.assign(**{f"u{i}": "" for i in range(23)}).to_csv("a.csv", index=False)
-    notes = document("fit", "a.csv", "-k", "3", "--id-column", "who")
+    summary = document("fit", "a.csv", "-k", "3", "--id-column", "who")
 
-    assert "(empty) and 2 more. --json lists all." in " ".join(notes["notes"])
-    assert len(notes["left_out"]) == 32
-    assert notes["prepared"] == dict.fromkeys(GOODS, "divided")
+    assert "(empty) and 2 more. --json lists all." in " ".join(summary["notes"])
+    assert len(summary["left_out"]) == 32
+    assert summary["prepared"] == dict.fromkeys(GOODS, "divided")
 
 
 @pytest.fixture
 def cells():
     """Counts of 300 cells of three types; the first genes are abundant in all."""
     rng = np.random.default_rng(0)
-    share = np.r_[rng.uniform(8, 20, 6), rng.lognormal(0, 0.5, 114)]
-    patterns = np.tile(share, (3, 1))
+    abundances = np.r_[rng.uniform(8, 20, 6), rng.lognormal(0, 0.5, 114)]
+    patterns = np.tile(abundances, (3, 1))
     for kind in range(3):
         patterns[kind, 6 + 12 * kind : 18 + 12 * kind] *= 8
     patterns /= patterns.sum(axis=1, keepdims=True)
@@ -268,7 +281,7 @@ def cells():
 
 
 def test_counts_are_one_thing_in_every_file(cells):
-    summary = []
+    labels = []
     for file in ("cells.csv", "cells.h5ad"):
         text = good("fit", file, "-k", 3, "-o", f"{file}-l.csv", "--save", "m.npz")
         assert "Divided 120 columns by the deviation ('all0': " in text
@@ -276,17 +289,17 @@ def test_counts_are_one_thing_in_every_file(cells):
         assert "--whiten counts" in text
         assert "mean 0" not in text  # zero is the origin of counts
         good("predict", "m.npz", file, "-o", "p.csv")
-        summary.append(pd.read_csv(f"{file}-l.csv")["cluster"])
-        np.testing.assert_array_equal(pd.read_csv("p.csv")["cluster"], summary[-1])
+        labels.append(pd.read_csv(f"{file}-l.csv")["cluster"])
+        np.testing.assert_array_equal(pd.read_csv("p.csv")["cluster"], labels[-1])
 
-    np.testing.assert_array_equal(*summary)
+    np.testing.assert_array_equal(*labels)
 
 
 @pytest.mark.parametrize("command", ["fit", "report", "choose-k"])
 def test_what_steps_aside_for_whitening_says_so(cells, command):
-    line = {"fit": ("-k", 3), "report": ("-k", 3, "-o", "r.html"), "choose-k": ()}
+    options = {"fit": ("-k", 3), "report": ("-k", 3, "-o", "r.html"), "choose-k": ()}
     for file, whiten in (("cells.csv", "auto"), ("cells.h5ad", "counts")):
-        text = good(command, file, *line[command], "--whiten", whiten)
+        text = good(command, file, *options[command], "--whiten", whiten)
         assert text.count("Left the columns as they are: --whiten") == 1
         assert "Divided" not in text
 
@@ -299,8 +312,6 @@ def test_few_large_means_among_many_columns_are_not_subtracted():
 
     assert "Divided 120 columns" in good("fit", "a.csv", "-k", 2)
 
-    sample = ["--columns", "g0,g1,g2,g3,g4,g5,g6"]
+    text = good("fit", "a.csv", "-k", 2, "--columns", "g0,g1,g2,g3,g4,g5,g6")
 
-    assert "gave 5 columns, far from 0, mean 0" in good(
-        "fit", "a.csv", "-k", 2, *sample
-    )
+    assert "gave 5 columns, far from 0, mean 0" in text

@@ -51,16 +51,17 @@ def test_certainty_is_that_of_the_diagnosis(sample):
     write("a.csv", X, None)
     summary = document("fit", "a.csv", "-k", 3, "-o", "l.csv", "--save", "m.npz")
     model = IhSC(3, random_state=0).fit(X)
-    expected = diagnose(X, model.labels_)
-    output = [float(row["certainty"]) for row in read("l.csv")]
+    diagnosis = diagnose(X, model.labels_)
+    certainties = [float(row["certainty"]) for row in read("l.csv")]
 
-    np.testing.assert_allclose(output, expected.certainty, rtol=1e-4)
+    np.testing.assert_allclose(certainties, diagnosis.certainty, rtol=1e-4)
 
-    displayed = [cluster["certainty"] for cluster in summary["clusters"]]
-    means = [np.mean(expected.certainty[model.labels_ == k]) for k in range(3)]
+    cluster_means = [cluster["certainty"] for cluster in summary["clusters"]]
+    certainty = diagnosis.certainty
+    expected_means = [certainty[model.labels_ == k].mean() for k in range(3)]
 
-    np.testing.assert_allclose(displayed, means, rtol=1e-6)
-    assert summary["verdict"] == expected.verdict
+    np.testing.assert_allclose(cluster_means, expected_means, rtol=1e-6)
+    assert summary["verdict"] == diagnosis.verdict
 
 
 def test_later_rows_are_as_sure_as_those_of_the_fit_whatever_their_company():
@@ -70,19 +71,18 @@ def test_later_rows_are_as_sure_as_those_of_the_fit_whatever_their_company():
     good("predict", "m.npz", "a.csv", "-o", "all.csv")
     np.save("few.npy", X[:4])
     good("predict", "m.npz", "few.npy", "-o", "few.csv")
-    fit, all_rows, sample = (
-        pd.read_csv(f"{file}.csv") for file in ("fit", "all", "few")
-    )
+    fit_rows = pd.read_csv("fit.csv")
+    all_rows = pd.read_csv("all.csv")
+    first_rows = pd.read_csv("few.csv")
+    fit_certainty = fit_rows["certainty"]
+    certainty = all_rows["certainty"]
 
     assert list(all_rows) == COLUMNS
-    assert fit["certainty"].mean() < 0.97
-
-    mean = pytest.approx(fit["certainty"].mean(), abs=0.01)
-
-    assert all_rows["certainty"].mean() == mean
-    assert fit["certainty"].corr(all_rows["certainty"], method="spearman") > 0.5
-    assert sample["certainty"].tolist() == all_rows["certainty"][:4].tolist()
-    assert sample["typical"].isna().all()
+    assert fit_certainty.mean() < 0.97
+    assert certainty.mean() == pytest.approx(fit_certainty.mean(), abs=0.01)
+    assert fit_certainty.corr(certainty, method="spearman") > 0.5
+    assert first_rows["certainty"].tolist() == certainty[:4].tolist()
+    assert first_rows["typical"].isna().all()
 
 
 def test_a_warning_is_printed_once():
@@ -103,12 +103,10 @@ def test_rows_without_an_observed_cell_are_called_so(zeros, text):
     names = [f"n{i}" for i in range(120)]
     named(X).assign(name=names, other=names).to_csv("x.csv", index=False)
     result = invoke("fit", "x.csv", "-k", "3", "--id-column", "name")
+    reason = "nothing but zeros or empty cells" if zeros else "no observed cell"
 
     assert f"{2 + zeros} rows without an observed cell{text} mean" in result.stdout
-
-    have = "nothing but zeros or empty cells" if zeros else "no observed cell"
-
-    assert f"{2 + zeros} of 120 rows have {have}. They" in result.stderr
+    assert f"{2 + zeros} of 120 rows have {reason}. They" in result.stderr
 
 
 def test_a_fit_says_if_its_clusters_are_not_those_that_were_counted(monkeypatch):
@@ -133,8 +131,8 @@ def test_a_fit_says_if_its_clusters_are_not_those_that_were_counted(monkeypatch)
 def test_no_label_is_certain_where_nothing_is_separated():
     X = np.random.default_rng(0).standard_normal((200, 20))
     write("a.csv", X, None)
-    save = ("--save", "m.npz")
-    result = invoke("fit", "a.csv", "-k", 3, "--json", "-o", "l.csv", *save)
+    outputs = ("-o", "l.csv", "--save", "m.npz")
+    result = invoke("fit", "a.csv", "-k", 3, "--json", *outputs)
 
     assert json.loads(result.stdout)["verdict"].startswith("no separation")
     assert pd.read_csv("l.csv")["certainty"].isna().all()

@@ -60,20 +60,20 @@ def test_batches_are_taken_out():
 
 def test_a_model_goes_on_with_new_rows():
     good(*FIT, "--drop-columns", "kind,shop", "--save", "model.npz")
-    before = load_model("model.npz")
+    model = load_model("model.npz")
     summary = document("update", "model.npz", "tuesday.csv", "--save", "model.npz")
 
     assert summary["n_samples_seen"] == 240
     assert sum(line["new_rows"] for line in summary["clusters"]) == 90
 
-    after = load_model("model.npz")
+    updated_model = load_model("model.npz")
 
-    assert after.n_samples_seen_ == 240
-    assert after.feature_names_in_.tolist() == GOODS
+    assert updated_model.n_samples_seen_ == 240
+    assert updated_model.feature_names_in_.tolist() == GOODS
 
-    rows = pd.DataFrame(after.cluster_centers_, columns=GOODS)
+    centers = pd.DataFrame(updated_model.cluster_centers_, columns=GOODS)
 
-    np.testing.assert_array_equal(before.predict(rows), [0, 1, 2])
+    np.testing.assert_array_equal(model.predict(centers), [0, 1, 2])
 
     text = good("update", "model.npz", "tuesday.csv", "--save", "again.npz")
 
@@ -93,8 +93,8 @@ def test_rows_in_other_units_are_told():
     assert "same units" not in good("predict", "model.npz", "tuesday.csv")
 
     for factor, words in ((1000, "or more"), (0.001, "or less")):
-        changed = table.assign(**{name: factor * table[name] for name in GOODS})
-        changed.to_csv("changed.csv", index=False)
+        rescaled_table = table.assign(**{name: factor * table[name] for name in GOODS})
+        rescaled_table.to_csv("changed.csv", index=False)
         result = invoke("predict", "model.npz", "changed.csv")
         assert "warning: Half of the rows are" in result.stderr
         assert f"those of the fit, {words}: are columns in the" in result.stderr
@@ -144,11 +144,12 @@ def test_missing_cells_are_filled_in_where_the_fit_did():
     # Scales are those of observed cells, in the fit and later; so are labels.
     good("fit", "monday-gaps.csv", *FIT[2:], "--save", "own.npz", "-o", "fit.csv")
     good("predict", "own.npz", "monday-gaps.csv", "-o", "later.csv")
-    fit, later = (pd.read_csv(f"{name}.csv") for name in ("fit", "later"))
+    fit_rows = pd.read_csv("fit.csv")
+    predicted_rows = pd.read_csv("later.csv")
 
-    assert (fit["cluster"] == later["cluster"]).all()
-    assert np.abs(fit["scale"] - later["scale"]).max() < 0.1
-    assert fit["certainty"].min() >= 1 / 3
+    assert (fit_rows["cluster"] == predicted_rows["cluster"]).all()
+    assert np.abs(fit_rows["scale"] - predicted_rows["scale"]).max() < 0.1
+    assert fit_rows["certainty"].min() >= 1 / 3
 
     good(*FIT, "--save", "whole.npz")
     table.iloc[:1].to_csv("one.csv", index=False)  # in which a column is empty

@@ -33,16 +33,16 @@ def test_one_meaning_has_one_name():
 def test_the_page_has_every_option_that_commands_share():
     text = PAGE.read_text(encoding="utf-8")
     table = re.findall(r"^\| `(-.+?)` \|.*\| (.+?) \|$", text, re.MULTILINE)
-    output = {names.replace("`, `", " "): users for names, users in table}
+    documented_users = {names.replace("`, `", " "): users for names, users in table}
 
-    assert len(output) == len(table)
+    assert len(documented_users) == len(table)
 
-    result = defaultdict(list)
+    users_by_option = defaultdict(list)
     for command, _, names in options():
-        result[names].append(command)
+        users_by_option[names].append(command)
 
-    assert output == {
+    assert documented_users == {
         names: "all" if users == [*COMMANDS] else ", ".join(users)
-        for names, users in result.items()
+        for names, users in users_by_option.items()
         if len(users) > 1
     }

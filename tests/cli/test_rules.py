@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from command_line import document, good, invoke, named, table_of
+from command_line import document, good, invoke, named, notes_of, table_of
 
 from ihgmm import make_ihgmm
 from ihgmm.cli.tables.columns.measurement import no_measurement
@@ -59,15 +59,17 @@ def test_what_measures_nothing(name, values, reason):
 
 def test_numbers_that_rise_through_the_first_column_are_ids():
     frame = named(make_ihgmm(120, 6, 2)[0])
-    rising = np.cumsum([1, 3, 11] * 40)
-    frame.insert(0, "seqn", rising)
-    frame.assign(last=rising).to_csv("a.csv")  # after the numbers that pandas writes
+    numbers = np.cumsum([1, 3, 11] * 40)
+    frame.insert(0, "seqn", numbers)
+    frame["last"] = numbers
+    frame.to_csv("a.csv")  # after the numbers that pandas writes
+    left_out = table_of("a.csv").left_out
 
-    assert list(left_out := table_of("a.csv").left_out) == ["Unnamed: 0", "seqn"]
+    assert list(left_out) == ["Unnamed: 0", "seqn"]
     assert left_out["seqn"] == "rises from row to row, as ids do; --id-column takes it"
 
-    for amounts in (rising[::-1], rising[:99], rising - 9, rising * 1.1):
-        assert no_measurement("seqn", amounts, True) == ""
+    for values in (numbers[::-1], numbers[:99], numbers - 9, numbers * 1.1):
+        assert no_measurement("seqn", values, True) == ""
 
 
 def sparse_columns():
@@ -88,7 +90,7 @@ def test_columns_that_are_mostly_empty_are_left_out_and_named_once():
         "unit": "constant: 7",
     }
 
-    notes = " ".join(map(str, table.notes))
+    notes = notes_of(table)
 
     assert "Filled in 80 missing cells (10.0%), in column 'f1' (80)." in notes
 
@@ -107,16 +109,17 @@ def test_columns_that_are_mostly_empty_are_left_out_and_named_once():
     assert table.left_out["flag"] == "constant in the rows that are left: 1"
     assert table.left_out["unit"] == "constant: 7"
 
-    notes = " ".join(map(str, table.notes))
+    notes = notes_of(table)
 
     assert "in column 'f1' (80). --missing fit fills them in, zero reads" in notes
     assert "drop" not in notes
+
     # Where an empty cell means none, it is a number; and what is asked for is used.
     assert table_of("a.csv", missing="zero").X.shape == (200, 7)
 
-    arguments = table_of("a.csv", missing="fit", columns=["f0", "f2", "f3"])
+    table = table_of("a.csv", missing="fit", columns=["f0", "f2", "f3"])
 
-    assert arguments.names == ["f0", "f2", "f3"]
+    assert table.names == ["f0", "f2", "f3"]
 
 
 def test_a_table_of_ratings_keeps_its_columns():
@@ -132,18 +135,16 @@ def test_rows_without_a_known_label_are_no_class():
     labels = np.array(["a", "b", "none"], dtype=object)[kinds]
     labels[:7] = ["", "NA", " ", "?", "", "", "NaN"]
     named(X).assign(kind=labels).to_csv("a.csv", index=False)
-    line = ("fit", "a.csv", "-k", 3, "--label-column", "kind")
-    summary = document(*line)["known_labels"]
+    command = ("fit", "a.csv", "-k", 3, "--label-column", "kind")
+    comparison = document(*command)["known_labels"]
 
-    assert (summary["classes"], summary["rows"], summary["by_majority"]) == (
-        3,
-        113,
-        False,
-    )
-    assert summary["misplaced"] == 0
-    assert "(3 classes; 7 rows without one): 0 of 113 rows differ" in good(*line)
+    assert comparison["classes"] == 3
+    assert comparison["rows"] == 113
+    assert not comparison["by_majority"]
+    assert comparison["misplaced"] == 0
+    assert "(3 classes; 7 rows without one): 0 of 113 rows differ" in good(*command)
 
-    good("report", *line[1:], "-o", "r.html")
+    good("report", *command[1:], "-o", "r.html")
     page = Path("r.html").read_text()
 
     assert "0 of 113 rows differ (0%)" in page
@@ -166,10 +167,10 @@ def test_spaces_between_cells(suffix):
 
 
 def test_features_are_shown_of_twelve_clusters():
-    messages = "Features are shown of the 12 largest clusters"
+    note = "Features are shown of the 12 largest clusters"
     for k in (12, 13):
         np.save("a.npy", make_ihgmm(40 * k, 20, k, random_state=0)[0])
-        assert (messages in invoke("fit", "a.npy", "-k", k).stdout) == (k > 12)
+        assert (note in invoke("fit", "a.npy", "-k", k).stdout) == (k > 12)
 
 
 def test_rows_without_a_pattern_are_not_compared_and_not_certain():
@@ -177,15 +178,16 @@ def test_rows_without_a_pattern_are_not_compared_and_not_certain():
     X[:4] = 50 * np.random.default_rng(0).standard_normal((4, 12))
     X[7] = 0
     named(X).assign(kind=kinds).to_csv("a.csv", index=False)
-    line = ("fit", "a.csv", "-k", 3, "--label-column", "kind")
-    invoke(*line, "-o", "fit.csv", "--save", "model.npz")
+    command = ("fit", "a.csv", "-k", 3, "--label-column", "kind")
+    invoke(*command, "-o", "fit.csv", "--save", "model.npz")
     invoke("predict", "model.npz", "a.csv", "-o", "new.csv")
     for path in ("fit.csv", "new.csv"):
         certainty = pd.read_csv(path)["certainty"]
         assert np.flatnonzero(certainty.isna()).tolist() == [7]
-    line += ("--outliers", "auto")
-    summary = json.loads(invoke(*line, "--json").stdout)
+
+    command += ("--outliers", "auto")
+    summary = json.loads(invoke(*command, "--json").stdout)
     n_outliers = summary["clusters"][-1]["rows"]
 
     assert summary["known_labels"]["rows"] == 120 - n_outliers < 120
-    assert f"{n_outliers} outliers aside" in invoke(*line).stdout
+    assert f"{n_outliers} outliers aside" in invoke(*command).stdout

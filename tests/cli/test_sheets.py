@@ -8,7 +8,17 @@ import anndata
 import numpy as np
 import pandas as pd
 import pytest
-from command_line import GOODS, clusters, document, fail, good, invoke, shop, table_of
+from command_line import (
+    GOODS,
+    clusters,
+    document,
+    fail,
+    good,
+    invoke,
+    notes_of,
+    shop,
+    table_of,
+)
 
 from ihgmm.cli.tables.columns import judging
 from ihgmm.cli.tables.files import workbooks
@@ -24,10 +34,10 @@ def test_cells_are_named_as_the_file_does():
     frame.loc[3, "meat"] = "ten"
     frame.to_csv("a.csv", index=False)
     frame.to_excel("a.xlsx", index=False, startrow=2)
-    named = ("fit", "-k", 3, "--drop-columns", "customer no.")
+    command = ("fit", "-k", 3, "--drop-columns", "customer no.")
 
-    assert "'ten' in line 5: taken" in invoke(*named, "a.csv").stderr
-    assert "'ten' in row 7 of the sheet: taken" in invoke(*named, "a.xlsx").stderr
+    assert "'ten' in line 5: taken" in invoke(*command, "a.csv").stderr
+    assert "'ten' in row 7 of the sheet: taken" in invoke(*command, "a.xlsx").stderr
 
     text = "a,b\n1,2\n\n\n3,inf\n4,1\n"  # lines that are empty
     Path("b.csv").write_text(text)
@@ -36,28 +46,25 @@ def test_cells_are_named_as_the_file_does():
 
     frame.loc[3, "meat"] = None
     frame.to_csv("a.csv", index=False)
-    line = ("fit", "a.csv", "-k", 3, "--missing", "error")
+    command = ("fit", "a.csv", "-k", 3, "--missing", "error")
 
-    assert "the first is in line 5." in fail(*line)
+    assert "the first is in line 5." in fail(*command)
 
-    named = fail(*line, "--id-column", "customer no.")
+    message = fail(*command, "--id-column", "customer no.")
 
-    assert "the first is in customer no. '104'." in named
+    assert "the first is in customer no. '104'." in message
 
 
 def far_out(path, cell, extra=b""):
     """Write a sheet in which something stands far from the table."""
     shop().to_excel("whole.xlsx", index=False)
-    with (
-        zipfile.ZipFile("whole.xlsx") as old_model,
-        zipfile.ZipFile(path, "w") as new_rows,
-    ):
-        for name in old_model.namelist():
-            text = old_model.read(name)
+    with zipfile.ZipFile("whole.xlsx") as source, zipfile.ZipFile(path, "w") as target:
+        for name in source.namelist():
+            text = source.read(name)
             if name == "xl/worksheets/sheet1.xml":
                 text = text.replace(b"</sheetData>", cell + b"</sheetData>")
                 text = re.sub(b'<dimension ref="[^"]*"', extra or rb"\g<0>", text)
-            new_rows.writestr(name, text, zipfile.ZIP_DEFLATED)
+            target.writestr(name, text, zipfile.ZIP_DEFLATED)
 
 
 @pytest.mark.parametrize(
@@ -97,15 +104,16 @@ def test_many_sheets_count_together_and_empty_columns_are_not_parsed(monkeypatch
     with monkeypatch.context() as patch:
         patch.setattr(workbooks, "MOST_CELLS", 100_000)
         assert "it reaches over 136,500 cells" in fail(*FIT)
-    texts = []
+
+    parsed_columns = []
     as_texts = judging.as_texts
     monkeypatch.setattr(
-        judging, "as_texts", lambda cells: texts.append(1) or as_texts(cells)
+        judging, "as_texts", lambda cells: parsed_columns.append(1) or as_texts(cells)
     )
     names = [*shop().columns]
 
     assert [name for name in table_of("a.xlsx").names if name in names] == names
-    assert len(texts) <= len(names)
+    assert len(parsed_columns) <= len(names)
 
 
 def test_an_archive_that_unpacks_to_too_much_is_refused():
@@ -120,8 +128,8 @@ def test_an_archive_that_unpacks_to_too_much_is_refused():
 
 def test_predict_remembers_that_empty_cells_meant_zero():
     frame = shop()
-    gaps = np.random.default_rng(2).random((90, 5)) < 0.05
-    frame[GOODS] = frame[GOODS].mask(gaps)
+    is_missing = np.random.default_rng(2).random((90, 5)) < 0.05
+    frame[GOODS] = frame[GOODS].mask(is_missing)
     frame.to_csv("a.csv", index=False)
     arguments = ("--id-column", "customer no.", "--missing", "zero")
     good("fit", "a.csv", "-k", 3, *arguments, "--save", "m.npz", "-o", "a.out.csv")
@@ -130,7 +138,10 @@ def test_predict_remembers_that_empty_cells_meant_zero():
 
     summary = document("predict", "m.npz", "a.csv", "-o", "b.csv")
 
-    assert f"Read {gaps.sum()} missing cells as 0, as the fit did." in summary["notes"]
+    assert (
+        f"Read {is_missing.sum()} missing cells as 0, as the fit did."
+        in summary["notes"]
+    )
     assert clusters("a.out.csv") == clusters("b.csv")
 
     # What is asked for goes before.
@@ -159,13 +170,11 @@ def test_titles_and_empty_rows_are_no_customers(suffix):
 
     np.testing.assert_array_equal(table.X[:, :5], shop()[GOODS])
 
-    notes = " ".join(map(str, table.notes))
+    notes = notes_of(table)
+    place = "row 2" if suffix == ".xlsx" else "line 2"
 
     assert "'customer no.' (looks like ids" in notes
-
-    where = "row 2" if suffix == ".xlsx" else "line 2"
-
-    assert f"names of columns from {where}" in notes
+    assert f"names of columns from {place}" in notes
     assert "Left out 1 empty row." in notes
     assert table.rows.ids.tolist() == [*range(1, 41), *range(42, 92)]
 
@@ -247,11 +256,12 @@ def test_layers_of_an_anndata_file():
     ):
         table = table_of("a.h5ad", layer=layer, missing="error")
         np.testing.assert_array_equal(table.X, X)
-    chosen = ["gene4", "gene1"]
-    table = table_of("a.h5ad", layer="counts", columns=chosen, missing="error")
+
+    names = ["gene4", "gene1"]
+    table = table_of("a.h5ad", layer="counts", columns=names, missing="error")
 
     np.testing.assert_array_equal(table.X, cells.layers["counts"][:, [4, 1]])
-    assert table.names == chosen
+    assert table.names == names
 
     table = table_of("a.h5ad", drop_columns=["gene0"], missing="error")
 
@@ -289,11 +299,9 @@ def test_predict_takes_the_layer_of_the_fit():
 
     write_cells("b.h5ad", layers=())
     message = fail("predict", "m.npz", "b.h5ad")
+    reason = "that of the fit was 'counts': b.h5ad has no such layer"
 
-    assert (
-        "give --layer; that of the fit was 'counts': b.h5ad has no such layer"
-        in message
-    )
+    assert f"give --layer; {reason}" in message
 
     result = invoke("predict", "m.npz", "b.h5ad", "--layer", "X")
 
@@ -307,7 +315,8 @@ def logged(path, *, layer=True, centred=False):
     depths = rng.lognormal(0, 1, (80, 1))
     counts = rng.poisson(depths * rng.gamma(1, 4, (2, 30))[types]).astype(float)
     X = np.log1p(counts / counts.sum(axis=1, keepdims=True) * 1e4)
-    X = (X - X.mean(axis=0)) / X.std(axis=0) if centred else X
+    if centred:
+        X = (X - X.mean(axis=0)) / X.std(axis=0)
     # HDF5 keeps None in an array without a shape.
     cells = anndata.AnnData(X, uns={"log1p": {"base": None}})
     if layer:
@@ -321,8 +330,7 @@ def test_logarithms_in_a_file_of_cells_are_named():
     logged("c.h5ad", centred=True)
 
     def notes(path, **asked):
-        table = table_of(path, **asked, missing="error")
-        return " ".join(map(str, table.notes))
+        return notes_of(table_of(path, **asked, missing="error"))
 
     assert "X of a.h5ad is logged" in notes("a.h5ad")
     assert "take it: --layer counts." in notes("a.h5ad")

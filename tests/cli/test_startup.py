@@ -67,7 +67,7 @@ def test_sizes_of_a_terminal_that_make_no_sense(monkeypatch, capsys):
     for name in ("COLUMNS", "LINES", "TERMINAL_WIDTH"):
         monkeypatch.setenv(name, "abc")
     monkeypatch.setattr(sys, "argv", ["ihgmm", "fit", "--help"])
-    before = signal.getsignal(signal.SIGINT)
+    handler = signal.getsignal(signal.SIGINT)
 
     with pytest.raises(SystemExit, match="0"):
         main()
@@ -75,4 +75,4 @@ def test_sizes_of_a_terminal_that_make_no_sense(monkeypatch, capsys):
     assert "Usage: ihgmm" in capsys.readouterr().out
     # typer reads it when it is loaded, before anything could catch an error.
     assert "TERMINAL_WIDTH" not in os.environ
-    assert signal.getsignal(signal.SIGINT) is before
+    assert signal.getsignal(signal.SIGINT) is handler

@@ -46,14 +46,15 @@ def test_words_are_the_features_and_other_columns_keep_their_roles():
     assert "Left out 1 column: 'price' (beside the texts)." in summary["notes"]
 
     # People see how the most typical text begins.
-    out = good(*FIT, *columns)
-    line = summary["clusters"][0]
+    text = good(*FIT, *columns)
+    cluster = summary["clusters"][0]
     cells = pd.read_csv("t.csv").set_index("doc")["text"]
 
-    assert line["texts"] == cells[line["typical"]].tolist()
-    assert f"\ntypical of 0: {line['texts'][0][:69]}" in out
+    assert cluster["texts"] == cells[cluster["typical"]].tolist()
+    assert f"\ntypical of 0: {cluster['texts'][0][:69]}" in text
 
-    words = {f["feature"] for line in summary["clusters"] for f in line["features"]}
+    features = [feature for line in summary["clusters"] for feature in line["features"]]
+    words = {feature["feature"] for feature in features}
 
     assert words <= {*WORDS["sea"], *WORDS["kitchen"]} - {"salt"}
     assert [row["doc"] for row in read("l.csv")][:2] == ["d0", "d1"]
@@ -104,9 +105,9 @@ def test_texts_go_with_the_other_options(options):
 
     assert clusters("l.csv") == clusters("again.csv")
 
-    in_python = load_model("m.npz").predict(pd.read_csv("t.csv")["text"])
+    labels = load_model("m.npz").predict(pd.read_csv("t.csv")["text"])
 
-    assert [*map(str, in_python)] == clusters("l.csv")
+    assert [*map(str, labels)] == clusters("l.csv")
 
     counts = pd.crosstab(topics, clusters("l.csv")).drop(columns="-1", errors="ignore")
 
@@ -127,6 +128,7 @@ def test_whitening_takes_the_counts_and_a_report_shows_words():
     good("report", *FIT[1:], "--label-column", "topic", "-o", "r.html")
     with open("r.html", encoding="utf-8") as page:
         assert "harbour" in page.read()
+
     texts(name="t.xlsx")
 
     assert "15 features" in good("choose-k", "t.xlsx", "--text-column", "text")
@@ -134,26 +136,26 @@ def test_whitening_takes_the_counts_and_a_report_shows_words():
 
 def test_what_makes_no_sense_with_texts_is_refused():
     texts()
-    for option, value in (
+    for option, *values in (
         ("--columns", "price"),
         ("--drop-columns", "price"),
-        ("--transpose", ""),
+        ("--transpose",),
     ):
-        message = fail(*FIT, *[word for word in (option, value) if word])
+        message = fail(*FIT, option, *values)
         assert f"--text-column 'text' and {option}: with texts, words are" in message
 
     assert "'text': that column is clustered by" in fail(*FIT, "--id-column", "text")
     assert "which fills sparse data up" in fail(*FIT, "--prepare", "standardize")
     assert "is too large for 0 GB of memory" in fail(*FIT, "--memory", "0")
 
-    price = ("fit", "t.csv", "-k", "2", "--text-column", "price")
+    message = fail(*FIT[:-1], "price")
 
-    assert "'price': that column of t.csv holds no texts" in fail(*price)
+    assert "'price': that column of t.csv holds no texts" in message
+    assert "have no word that is in 2 of them or more" in fail(*FIT[:-1], "doc")
 
-    names = ("fit", "t.csv", "-k", "2", "--text-column", "doc")
+    message = fail("fit", "iris", "-k", "3", "--text-column", "doc")
 
-    assert "have no word that is in 2 of them or more" in fail(*names)
-    assert "iris has no columns of text" in fail("fit", "iris", "-k", "3", *names[-2:])
+    assert "iris has no columns of text" in message
 
     good("fit", "iris", "-k", "2", "--save", "x.npz")
     message = fail("predict", "x.npz", "t.csv", "--text-column", "text")
@@ -167,14 +169,14 @@ def test_texts_without_a_word_are_left_out_of_a_fit():
     frame.loc[[3, 7], "text"] = ["", "Unheard!"]
     frame.to_csv("t.csv", index=False)
     result = invoke(*FIT, "--id-column", "doc", "-o", "l.csv")
-    left_out = "2 texts without a word that another has, the first is in doc 'd3'"
+    complaint = "2 texts without a word that another has, the first is in doc 'd3'"
 
-    assert f"Left out {left_out}" in result.stderr
+    assert f"Left out {complaint}" in result.stderr
     assert len(read("l.csv")) == 58
 
     message = fail(*FIT, "--id-column", "doc", "--missing", "error")
 
-    assert message.startswith(f"error: t.csv has {left_out}. Add --missing drop")
+    assert message.startswith(f"error: t.csv has {complaint}. Add --missing drop")
 
 
 def genes():
@@ -186,13 +188,15 @@ def genes():
     cells = pd.DataFrame(X, columns=[f"G{j}" for j in range(5)])
     cells.index = [f"c{i}" for i in range(48)]
     cells.to_csv("cells.csv")
-    turned = cells.T.astype(object)
-    turned.loc["kind"] = [f"kind {k}" for k in kinds]
-    turned.insert(0, "about", [*list("abcde"), ""])
-    turned.index.name = "gene"
-    turned.to_csv("genes.csv")
-    turned.to_excel("genes.xlsx")
-    turned.drop(index="kind").infer_objects().reset_index().to_parquet("genes.parquet")
+    transposed = cells.T.astype(object)
+    transposed.loc["kind"] = [f"kind {k}" for k in kinds]
+    transposed.insert(0, "about", [*list("abcde"), ""])
+    transposed.index.name = "gene"
+    transposed.to_csv("genes.csv")
+    transposed.to_excel("genes.xlsx")
+    transposed.drop(index="kind").infer_objects().reset_index().to_parquet(
+        "genes.parquet"
+    )
     return cells
 
 
@@ -201,11 +205,10 @@ def test_a_transposed_table_is_the_table_of_its_columns():
     for name in ("genes.csv", "genes.xlsx", "genes.parquet"):
         table = table_of(name, transpose=True)
         assert table.names == list(cells.columns)
-        assert (table.rows.ids.tolist(), table.rows.id_name) == (
-            list(cells.index),
-            "column",
-        )
+        assert table.rows.ids.tolist() == list(cells.index)
+        assert table.rows.id_name == "column"
         np.testing.assert_array_equal(table.X, cells)
+
     X = cells.to_numpy(float)
     np.save("g.npy", X.T)
     sp.save_npz("g.npz", sp.csr_array(X.T))
@@ -234,11 +237,14 @@ def test_options_name_rows_of_a_transposed_file():
 def test_predict_takes_features_in_rows_too():
     genes()
     good("fit", "cells.csv", "-k", "3", "--save", "m.npz", "-o", "l.csv")
-    for ids, *name in (("row", "cells.csv"), ("column", "genes.csv", "--transpose")):
-        good("predict", "m.npz", *name, "-o", "p.csv")
-        assert [(row[ids], row["cluster"]) for row in read("p.csv")] == [
-            (row["row"], row["cluster"]) for row in read("l.csv")
-        ]
+    expected = [(row["row"], row["cluster"]) for row in read("l.csv")]
+    for id_name, *data in (
+        ("row", "cells.csv"),
+        ("column", "genes.csv", "--transpose"),
+    ):
+        good("predict", "m.npz", *data, "-o", "p.csv")
+        labels = [(row[id_name], row["cluster"]) for row in read("p.csv")]
+        assert labels == expected
 
 
 def test_a_first_column_of_text_without_a_name_holds_the_ids():
@@ -270,9 +276,9 @@ def test_categories_are_used_if_asked_for():
     frame = frame.assign(opened=np.resize(["2024-01-31T00:00:00Z", "2025-01-31"], 90))
     frame.loc[4, "region"] = None
     frame.assign(region=frame["region"].mask(frame.index > 40)).to_csv("c.csv")
-    thin = document("fit", "c.csv", "-k", 3, "--use-categories")["notes"]
+    notes = document("fit", "c.csv", "-k", 3, "--use-categories")["notes"]
 
-    assert "'region' (text of few values, 55.6% of it empty)" in str(thin)
+    assert "'region' (text of few values, 55.6% of it empty)" in str(notes)
 
     frame.to_csv("a.csv", index=False)
     arguments = ("fit", "a.csv", "-k", 3, "--label-column", "region")
@@ -287,12 +293,10 @@ def test_categories_are_used_if_asked_for():
 
     options = ("--use-categories", "--save", "m.npz", "-o", "a.out.csv")
     summary = document(*arguments, *options)
+    empty_note = "Took missing cells of 'region' (1 of 90 read) as none of its values."
 
     assert summary["n_features"] == 8
-
-    empty = "Took missing cells of 'region' (1 of 90 read) as none of its values."
-
-    assert empty in summary["notes"]
+    assert empty_note in summary["notes"]
 
     table = table_of("a.csv", use_categories=True)
     flags = table.X[:, -3:]
@@ -305,14 +309,14 @@ def test_categories_are_used_if_asked_for():
     # A model knows its categories, and new values are of none.
     frame["region"] = frame["region"].replace("west", "east")
     frame.to_csv("b.csv", index=False)
-    later = document("predict", "m.npz", "b.csv")
+    prediction = document("predict", "m.npz", "b.csv")
     n_new = (frame["region"] == "east").sum()
-    note = (
+    category_note = (
         f"Took {n_new} cells of 'region', such as 'east', as none of the fit's values."
     )
 
-    assert {note, empty} < {*later["notes"]}
-    assert later["n_features"] == 8
+    assert {category_note, empty_note} < {*prediction["notes"]}
+    assert prediction["n_features"] == 8
 
     good("predict", "m.npz", "a.csv", "-o", "b.out.csv")
 
@@ -324,10 +328,9 @@ def test_categories_are_used_if_asked_for():
     assert "lacks 1 of the 6 columns that the model was fitted on: 'region'" in message
 
     frame[["region"]].to_csv("c.csv", index=False)
+    summary = document("fit", "c.csv", *arguments[2:], "--use-categories")
 
-    assert (
-        document("fit", "c.csv", *arguments[2:], "--use-categories")["n_features"] == 3
-    )
+    assert summary["n_features"] == 3
 
     frame.to_parquet("b.parquet")
     message = fail("fit", "b.parquet", "-k", 3, "--use-categories", "--memory", 0)

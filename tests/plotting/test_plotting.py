@@ -87,9 +87,9 @@ def test_draws_on_the_axes_given_and_changes_no_array(name, data, model):
     assert ax.get_title()
     assert plt.get_fignums() == [figure.number]
 
-    second = PICTURES[name](model, X, None)
+    new_ax = PICTURES[name](model, X, None)
 
-    assert second.figure is not figure
+    assert new_ax.figure is not figure
     assert len(plt.get_fignums()) == 2
     assert_array_equal(X, data[0])
 
@@ -115,8 +115,9 @@ def check_texts(figure, ax):
     words = [ax.xaxis.label, ax.yaxis.label, ax.title, *ax.texts]
     for axis in (ax.xaxis, ax.yaxis):
         labels = tick_labels(axis)
-        for item, two in pairwise(label.get_window_extent() for label in labels):
-            assert not item.padded(-1).overlaps(two.padded(-1))
+        extents = [label.get_window_extent() for label in labels]
+        for extent, next_extent in pairwise(extents):
+            assert not extent.padded(-1).overlaps(next_extent.padded(-1))
         words += labels
     for text in words:
         box = text.get_window_extent()
@@ -159,9 +160,9 @@ def test_colors_are_those_for_what_is_behind(axes, figure, expected):
     _, ax = plt.subplots(facecolor=figure)
     ax.set_facecolor(axes)
     plot_embedding(made_up(40, 3), ax=ax)
-    drawn = [to_hex(item.get_facecolor()[0]) for item in ax.collections]
+    colors = [to_hex(collection.get_facecolor()[0]) for collection in ax.collections]
 
-    assert drawn == list(expected[:3])
+    assert colors == list(expected[:3])
 
 
 def legend(ax):
@@ -178,6 +179,7 @@ def test_scree_marks_noise_and_the_gap(data, model):
         assert_allclose(ax.lines[-1].get_ydata(), count.eigenvalues[3:5])
         assert_array_equal(ax.lines[-1].get_xdata(), 4.5)
         assert ax.get_title() == "4 eigenvalues above noise"
+
     ax = plot_scree(model)
 
     # The mark of a legend would pass for a fifth eigenvalue.
@@ -197,14 +199,14 @@ def brackets(ax):
 
 def test_tree_has_a_bracket_for_each_merger(counted):
     tree = counted.tree
-    drawn = brackets(plot_tree(tree))
-    heights = [line.get_ydata()[1] for line in drawn]
+    lines = brackets(plot_tree(tree))
+    heights = [line.get_ydata()[1] for line in lines]
 
     # From the leaves to the root, and none below the one before.
     assert_allclose(heights, np.maximum.accumulate(tree.costs[::-1]))
 
     places = set(range(tree.n_leaves))  # of stems that nothing stands on
-    for line in drawn:
+    for line in lines:
         x = line.get_xdata()
         y = line.get_ydata()
         assert x[0] == x[1] < x[2] == x[3]
@@ -240,11 +242,11 @@ def test_tree_marks_its_levels(counted):
     assert all(float(name) > 0 for name in texts(ax.get_yticklabels()))  # no powers
 
     colors = np.array([to_hex(line.get_color()) for line in brackets(ax)])
-    is_above = colors[heights > marks[1]]
-    is_inside = colors[heights < marks[1]]
+    colors_above = colors[heights > marks[1]]
+    colors_inside = colors[heights < marks[1]]
 
-    assert len({*is_above}) == 1
-    assert is_above[0] not in is_inside
+    assert len({*colors_above}) == 1
+    assert colors_above[0] not in colors_inside
 
 
 def test_tree_on_given_axes_and_beside_eigenvalues(counted):
@@ -253,10 +255,10 @@ def test_tree_on_given_axes_and_beside_eigenvalues(counted):
     assert len(brackets(ax)) == counted.tree.n_leaves - 1
     assert "sign-flipped copies" in legend(ax.figure.axes[1])
 
-    _, argument = plt.subplots()
+    _, user_ax = plt.subplots()
 
-    assert counted.plot(ax=argument) is argument
-    assert argument.figure.axes == [argument]
+    assert counted.plot(ax=user_ax) is user_ax
+    assert user_ax.figure.axes == [user_ax]
 
 
 def test_tree_without_levels():
@@ -277,16 +279,16 @@ def test_tree_without_levels():
     assert {text.get_text() for text in names} == {f"{c}\n{sizes[c]}" for c in range(5)}
 
     # Of one leaf there is nothing to draw, and that is no error.
-    item = cluster_tree(IhSC(1, random_state=0).fit(noise), random_state=0)
+    leaf = cluster_tree(IhSC(1, random_state=0).fit(noise), random_state=0)
 
-    assert not brackets(plot_tree(item))
+    assert not brackets(plot_tree(leaf))
 
-    sample = select_n_clusters(noise[:8], random_state=0)
+    small_count = select_n_clusters(noise[:8], random_state=0)
 
-    assert not brackets(sample.plot())  # the eigenvalues instead
+    assert not brackets(small_count.plot())  # the eigenvalues instead
 
     with pytest.raises(ValueError, match="This count has no tree"):
-        plot_tree(sample)
+        plot_tree(small_count)
 
 
 def points(ax):
@@ -297,15 +299,14 @@ def test_the_view_sends_each_cluster_to_a_corner():
     fake = made_up(200, 5)
     fake.embedding_ = np.eye(5)[fake.labels_]
     ax = plot_embedding(fake)
-    corners = np.array([item[0] for item in points(ax)])
+    corners = np.array([rows[0] for rows in points(ax)])
 
     assert_allclose(np.linalg.norm(corners, axis=1), 1)
 
-    separation = np.linalg.norm(corners[:, None] - corners, axis=2)[
-        ~np.eye(5, dtype=bool)
-    ]
+    distances = np.linalg.norm(corners[:, None] - corners, axis=2)
+    is_pair = ~np.eye(5, dtype=bool)
 
-    assert_allclose(separation.min(), 2 * np.sin(np.pi / 5))
+    assert_allclose(distances[is_pair].min(), 2 * np.sin(np.pi / 5))
     assert ax.get_aspect() == 1.0
     assert texts(ax.texts) == list("01234")
 
@@ -318,13 +319,14 @@ def test_the_view_sends_each_cluster_to_a_corner():
 def test_the_view_is_linear_and_puts_like_clusters_side_by_side():
     fake = made_up(600, 6)
     rows = np.eye(6)[fake.labels_]
-    for item, two in [(0, 3), (3, 1), (1, 4)]:  # rows between these
-        rows[np.flatnonzero(fake.labels_ == item)[:20], two] = 1
+    pairs = [(0, 3), (3, 1), (1, 4)]
+    for cluster, neighbor in pairs:  # rows between these
+        rows[np.flatnonzero(fake.labels_ == cluster)[:20], neighbor] = 1
     fake.embedding_ = rows / np.linalg.norm(rows, axis=1, keepdims=True)
     ax = plot_embedding(fake)
-    angle = [np.arctan2(*t.get_position()) % (2 * np.pi) for t in ax.texts]
-    for item, two in [(0, 3), (3, 1), (1, 4)]:
-        turn = abs(angle[item] - angle[two])
+    angles = [np.arctan2(*t.get_position()) % (2 * np.pi) for t in ax.texts]
+    for cluster, neighbor in pairs:
+        turn = abs(angles[cluster] - angles[neighbor])
         assert_allclose(min(turn, 2 * np.pi - turn), np.pi / 3)
 
 
@@ -342,10 +344,10 @@ def test_two_clusters_leave_no_axis_empty():
 def test_many_rows_are_thinned_and_the_axes_say_so():
     for fake in (made_up(50_000, 3), made_up(50_000, 2)):
         ax = plot_embedding(fake)
-        displayed = sum(len(item) for item in points(ax))
-        assert 19_990 < displayed < 20_010
+        n_shown = sum(len(rows) for rows in points(ax))
+        assert 19_990 < n_shown < 20_010
         assert ax.get_title().startswith("50,000 rows in ")
-        assert f"{displayed:,} of 50,000 rows shown" in ax.get_xlabel()
+        assert f"{n_shown:,} of 50,000 rows shown" in ax.get_xlabel()
         assert all(c.get_rasterized() for c in ax.collections)
 
 
@@ -361,13 +363,14 @@ def test_scales_are_violins_or_points_on_a_log_axis(model):
 
     assert ax.get_yscale() == "log"
 
-    own_rows = [model.scales_[model.labels_ == k] for k in range(4)]
-    for violin, scales in zip(ax.collections, own_rows, strict=True):
+    cluster_scales = [model.scales_[model.labels_ == k] for k in range(4)]
+    for violin, scales in zip(ax.collections, cluster_scales, strict=True):
         y = violin.get_paths()[0].vertices[:, 1]
         assert_allclose([y.min(), y.max()], [scales.min(), scales.max()])
+
     medians = [line.get_ydata()[0] for line in ax.lines if len(line.get_ydata()) == 1]
 
-    assert_allclose(medians, [np.median(scales) for scales in own_rows])
+    assert_allclose(medians, [np.median(scales) for scales in cluster_scales])
 
     fake = made_up(100, 3)
     fake.labels_ = np.r_[np.zeros(93, int), np.full(6, 1), 2]
@@ -376,13 +379,13 @@ def test_scales_are_violins_or_points_on_a_log_axis(model):
 
     assert len(ax.collections) == 1  # of few rows there are points
 
-    displayed = [line for line in ax.lines if line.get_linestyle() == "None"]
+    point_lines = [line for line in ax.lines if line.get_linestyle() == "None"]
 
-    assert [len(line.get_ydata()) for line in displayed] == [1, 6, 1]
+    assert [len(line.get_ydata()) for line in point_lines] == [1, 6, 1]
 
-    marks = "cluster; bar: middle half, dot: median"
+    label = "cluster; bar: middle half, dot: median\nrows of scale 0, not shown: 2"
 
-    assert ax.get_xlabel() == f"{marks}\nrows of scale 0, not shown: 2"
+    assert ax.get_xlabel() == label
 
 
 def test_top_features_show_contrasts_of_named_features(data, model):
@@ -394,12 +397,12 @@ def test_top_features_show_contrasts_of_named_features(data, model):
     assert cells.shape == (9, 4)
 
     labels = texts(ax.get_yticklabels())
-    displayed = [int(label.split()[-1]) for label in labels]
+    features = [int(label.split()[-1]) for label in labels]
 
     assert all("…" in label for label in labels)
-    assert_allclose(cells, top.contrasts[:, displayed].T)
+    assert_allclose(cells, top.contrasts[:, features].T)
     # Each cluster's best feature is there, in the order of the clusters.
-    assert set(top.scores.argmax(axis=1)) <= set(displayed)
+    assert set(top.scores.argmax(axis=1)) <= set(features)
 
     owner = np.abs(cells).argmax(axis=1)
 
@@ -411,9 +414,9 @@ def test_top_features_show_contrasts_of_named_features(data, model):
 
 
 def test_confusion_is_matched_and_framed():
-    truth = np.repeat(["ant", "bee", "cat"], [5, 4, 3])
-    pred = np.array([7, 7, 7, 7, 9, 3, 3, 3, 7, 5, 5, 3])
-    ax = plot_confusion(truth, pred)
+    labels_true = np.repeat(["ant", "bee", "cat"], [5, 4, 3])
+    labels_pred = np.array([7, 7, 7, 7, 9, 3, 3, 3, 7, 5, 5, 3])
+    ax = plot_confusion(labels_true, labels_pred)
 
     # Four clusters stand for the class of most of their rows: 7 and 9 for ant.
     assert texts(ax.get_xticklabels()) == ["7", "9", "3", "5"]
@@ -423,15 +426,15 @@ def test_confusion_is_matched_and_framed():
 
     assert_allclose(ax.images[0].get_array(), table / [[5], [4], [3]])
 
-    cells = {t.get_position(): t.get_text() for t in ax.texts}
+    cells = {text.get_position(): text.get_text() for text in ax.texts}
 
     assert cells == {(j, i): str(table[i, j] or "") for i in range(3) for j in range(4)}
 
     frames = [(j - 0.5, i - 0.5) for j, i in enumerate([0, 0, 1, 2])]
 
-    assert [p.get_xy() for p in ax.patches] == frames
+    assert [patch.get_xy() for patch in ax.patches] == frames
 
-    rand = adjusted_rand_score(truth, pred)
+    rand = adjusted_rand_score(labels_true, labels_pred)
     title = "16.7% of rows not of their cluster's main class, "
 
     assert " ".join(ax.get_title().split()) == f"{title}adjusted Rand index {rand:.2f}"
@@ -440,7 +443,8 @@ def test_confusion_is_matched_and_framed():
 
     assert ax.title.get_window_extent().width < ax.get_window_extent().width
 
-    ax = plot_confusion(truth, np.where(pred == 9, 7, pred))  # as many as classes
+    labels_merged = np.where(labels_pred == 9, 7, labels_pred)  # as many as classes
+    ax = plot_confusion(labels_true, labels_merged)
 
     assert texts(ax.get_xticklabels()) == ["7", "3", "5"]
     assert ax.get_title() == "16.7% of rows misplaced"
@@ -463,35 +467,37 @@ def profiles(ax):
 def test_confidence_is_that_of_the_diagnosis(data, model):
     diagnosis = diagnose(data[0], model.labels_)
     ax = plot_confidence(data[0], model)
-    for k, displayed in enumerate(profiles(ax)):
-        assert_allclose(displayed, -np.sort(-diagnosis.certainty[model.labels_ == k]))
-    is_below = percent(diagnosis.uncertain_share)
+    for k, profile in enumerate(profiles(ax)):
+        assert_allclose(profile, -np.sort(-diagnosis.certainty[model.labels_ == k]))
 
-    assert ax.get_title() == f"{is_below} of rows are less than 90% certain"
+    share = percent(diagnosis.uncertain_share)
+
+    assert ax.get_title() == f"{share} of rows are less than 90% certain"
     assert plot_confidence(data[0], model.labels_).get_title() == ax.get_title()
 
     # This model has memberships of its own.
-    fit = ihgmm.IhGMM(4, random_state=0).fit(data[0])
-    displayed = profiles(plot_confidence(fit))[0]
+    mixture = ihgmm.IhGMM(4, random_state=0).fit(data[0])
+    profile = profiles(plot_confidence(mixture))[0]
+    memberships = mixture.memberships_[mixture.labels_ == 0, 0]
 
-    assert_allclose(displayed, -np.sort(-fit.memberships_[fit.labels_ == 0, 0]))
+    assert_allclose(profile, -np.sort(-memberships))
 
 
 def test_a_model_that_lacks_what_is_drawn(data):
-    other_model = ihgmm.SphericalKMeans(4, random_state=0).fit(data[0])
+    kmeans = ihgmm.SphericalKMeans(4, random_state=0).fit(data[0])
     for draw in (plot_confidence, plot_embedding):
         expected = rf"and SphericalKMeans has none; .*: {draw.__name__}\(X, model\)"
         with pytest.raises(TypeError, match=expected):
-            draw(other_model)
-    ax = plot_embedding(sp.csr_array(data[0]), other_model)
+            draw(kmeans)
 
-    assert [len(item) for item in points(ax)] == np.bincount(
-        other_model.labels_
-    ).tolist()
+    ax = plot_embedding(sp.csr_array(data[0]), kmeans)
+    sizes = [len(rows) for rows in points(ax)]
+
+    assert sizes == np.bincount(kmeans.labels_).tolist()
 
     for draw, name in ((plot_scales, "scales_"), (plot_scree, "eigenvalues_")):
         with pytest.raises(TypeError, match=f"needs {name}, and SphericalKMeans has"):
-            draw(other_model)
+            draw(kmeans)
     for draw in (plot_scales, plot_scree, plot_embedding):
         with pytest.raises(ValueError, match="This IhSC is not fitted yet; call fit"):
             draw(IhSC(3))
@@ -507,7 +513,7 @@ def test_outliers_are_grey_and_in_no_cluster(data):
     ax = plot_embedding(model)
 
     assert legend(ax) == ["outlier"]
-    assert sum(len(item.get_offsets()) for item in ax.collections) == len(X)
+    assert sum(len(collection.get_offsets()) for collection in ax.collections) == len(X)
     assert to_hex(ax.collections[-1].get_edgecolor()[0]) == NEUTRAL
     assert plot_scales(model).has_data()
     assert len(profiles(plot_confidence(X, model))) == 4
@@ -523,13 +529,13 @@ def test_what_is_no_model_and_no_labels_is_named(data, model):
     diagnosis = diagnose(X, model.labels_)
     remedy = r"\); give one label for each row, as in labels_ of a model"
     for draw in (plot_confidence, plot_embedding):
-        name = f"{draw.__name__} takes a fitted model or its labels. What it was given"
-        with pytest.raises(TypeError, match=f"{name} .*of type Diagnosis{remedy}"):
+        rule = f"{draw.__name__} takes a fitted model or its labels. What it was given"
+        with pytest.raises(TypeError, match=f"{rule} .*of type Diagnosis{remedy}"):
             draw(diagnosis)
-        for swapped in ((X,), (model, X)):
-            refused = rf"{name} cannot be used .*\({len(X)}, "
-            with pytest.raises(ValueError, match=refused):
-                draw(*swapped)
+        for arguments in ((X,), (model, X)):
+            message = rf"{rule} cannot be used .*\({len(X)}, "
+            with pytest.raises(ValueError, match=message):
+                draw(*arguments)
 
     with pytest.raises(TypeError, match="and Diagnosis has none; give a fitted"):
         plot_scales(diagnosis)

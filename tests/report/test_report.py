@@ -47,13 +47,13 @@ def tables(page):
     def parts(tag, text):
         return re.findall(rf"<{tag}\b[^>]*>(.*?)</{tag}>", text, re.DOTALL)
 
-    result = re.findall('<table class="(.*?)">(.*?)</table>', page, re.DOTALL)
+    matches = re.findall('<table class="(.*?)">(.*?)</table>', page, re.DOTALL)
     return {
         name: [
             [unescape(re.sub("<[^>]*>", "", cell)) for cell in parts("t[hd]", row)]
             for row in parts("tr", body)
         ]
-        for name, body in result
+        for name, body in matches
     }
 
 
@@ -88,35 +88,34 @@ def page(model):
 
 
 def test_figures_are_those_of_the_model(page, X, model):
-    displayed = tables(page)
-    own_rows = [model.labels_ == k for k in range(3)]
-    clusters = displayed["clusters"][1:]
+    page_tables = tables(page)
+    masks = [model.labels_ == k for k in range(3)]
+    clusters = page_tables["clusters"][1:]
 
     assert [row[0] for row in clusters] == ["0", "1", "2"]
-    assert [row[2] for row in clusters] == [str(mine.sum()) for mine in own_rows]
+    assert [row[2] for row in clusters] == [str(mask.sum()) for mask in masks]
 
-    medians = [f"{np.median(model.sizes_[mine]):.3g}" for mine in own_rows]
+    medians = [f"{np.median(model.sizes_[mask]):.3g}" for mask in masks]
 
     assert [row[5] for row in clusters] == medians
 
-    medians = [f"{np.median(model.scales_[mine]):.2f}" for mine in own_rows]
+    medians = [f"{np.median(model.scales_[mask]):.2f}" for mask in masks]
 
     assert [row[6] for row in clusters] == medians
 
     # Columns are in the order of the clusters that they are matched to.
-    order = [int(np.bincount(LABELS[mine]).argmax()) for mine in own_rows]
+    order = [int(np.bincount(LABELS[mask]).argmax()) for mask in masks]
 
-    assert displayed["known"][0][1:] == [str(c) for c in order]
+    assert page_tables["known"][0][1:] == [str(c) for c in order]
 
-    counts = [
-        [str((LABELS[mine] == c).sum() or "·") for c in order] for mine in own_rows
-    ]
+    counts = [[str((LABELS[mask] == c).sum() or "·") for c in order] for mask in masks]
 
-    assert [row[1:] for row in displayed["known"][1:]] == counts
+    assert [row[1:] for row in page_tables["known"][1:]] == counts
     assert f"{diagnose(X, model.labels_).verdict.capitalize()}." in page
     assert "IhSC sorted 150 rows of 30 features into 3 clusters." in page
     assert "Clusters are numbered from 0, the largest first." in page
     assert "0 of 150 rows differ (0%)" in page
+
     # How the labels were found stands there by the recipe.
     assert "brings rows to unit length and takes their leading singular" in page
 
@@ -133,21 +132,20 @@ def test_means_are_in_the_units_of_the_data(X, model, offset):
     lengths = np.linalg.norm(means, axis=1)
     for k, card in enumerate(page.split('<article class="card">')[1:]):
         head, *lines = tables(card)["features"]
-        other_items = "Others" if offset else "Others, same size"
-        assert head == ["Feature", "Mean", other_items, "Contrast"]
+        heading = "Others" if offset else "Others, same size"
+        assert head == ["Feature", "Mean", heading, "Contrast"]
         assert len(lines) == 8
         if offset:
             expected = original[model.labels_ != k].mean(axis=0)
         else:  # the others at the size of this cluster
             stretched = means * (lengths[k] / lengths)[:, None]
             expected = stretched[model.labels_[model.labels_ != k]].mean(axis=0)
-        for name, mean, other_items, contrast in lines:
+        for name, *cells, contrast in lines:
             j = int(name)
-            displayed = [float(cell.replace(",", "")) for cell in (mean, other_items)]
-            assert displayed == pytest.approx(
-                [means[k, j] + offset, expected[j]], rel=0.006
-            )
-            is_above = means[k, j] + offset > expected[j]
+            page_means = [float(cell.replace(",", "")) for cell in cells]
+            mean = means[k, j] + offset
+            assert page_means == pytest.approx([mean, expected[j]], rel=0.006)
+            is_above = mean > expected[j]
             assert contrast.split()[-1][0] == ("+" if is_above else MINUS)
 
     # The words follow the figures.
@@ -176,7 +174,8 @@ def test_sure_rows_are_relied_on_where_there_are_some(noise, any_sure):
 @pytest.mark.filterwarnings("ignore::ihgmm.UnstableLabelsWarning")
 def test_uncertain_rows_of_separated_clusters_are_explained():
     X, _ = make_ihgmm(120, 60, 2, separation_constant=0.15, random_state=0)
-    diagnosis = diagnose(X, model := IhSC(2, random_state=0).fit(X))
+    model = IhSC(2, random_state=0).fit(X)
+    diagnosis = diagnose(X, model)
 
     assert diagnosis.verdict.name == "SEPARATED"
     assert diagnosis.uncertain_share > 0.5
@@ -187,46 +186,47 @@ def test_clusters_of_given_labels():
     X, _ = make_ihgmm(120, 20, 8, random_state=0)
     model = IhSC(random_state=0).fit(X, known_labels=np.minimum(np.arange(120) // 9, 7))
     page = written(model, X)
+    stability = diagnose(X, model).stability
 
     assert "IhSC(n_clusters=8, random_state=0)" in page
     assert "Clusters are numbered from 0.</p>" in page
     assert "The labels are those given: the fit chose none." in page
-
-    displayed = f"without these labels, find {diagnose(X, model).stability:.1%} of them"
-
-    assert displayed in page
+    assert f"without these labels, find {stability:.1%} of them" in page
 
 
 def test_few_of_many_columns_are_named():
     X, _ = make_ihgmm(60, 101, 2, random_state=0)
-    for n, named in ((100, 100), (101, 8)):
-        columns = [f"g{j}" for j in range(101)]
-        page = written(IhSC(2).fit(X[:, :n]), X[:, :n], feature_names=columns[:n])
-        listed = page.partition("<dt>Columns</dt>")[2].partition("</dd>")[0]
-        assert listed.count("<bdi>") == named
-        assert ("and 93 more" in listed) == (n > 100)
+    for n_columns, n_named in ((100, 100), (101, 8)):
+        table = X[:, :n_columns]
+        names = [f"g{j}" for j in range(n_columns)]
+        page = written(IhSC(2).fit(table), table, feature_names=names)
+        entry = page.partition("<dt>Columns</dt>")[2].partition("</dd>")[0]
+        assert entry.count("<bdi>") == n_named
+        assert ("and 93 more" in entry) == (n_columns > 100)
 
 
 def test_names_of_clusters(X, model):
-    evil = "<script>alert(1)</script>"
-    page = written(model, X, names={0: evil, 2: " b "}, labels_true=LABELS)
+    hostile_name = "<script>alert(1)</script>"
+    page = written(model, X, names={0: hostile_name, 2: " b "}, labels_true=LABELS)
 
     assert "<script>alert" not in page
 
-    displayed = tables(page)
+    page_tables = tables(page)
+    names = [hostile_name, "", "b"]
+    headings = [f"0 {hostile_name}", "1 ", "2 b"]
 
-    assert [row[1] for row in displayed["clusters"][1:]] == [evil, "", "b"]
-    assert [row[0] for row in displayed["known"][1:]] == [f"0 {evil}", "1 ", "2 b"]
+    assert [row[1] for row in page_tables["clusters"][1:]] == names
+    assert [row[0] for row in page_tables["known"][1:]] == headings
 
-    for names in ({0: evil, 2: " b "}, [evil, "", "b"]):
-        assert payload(written(model, X, names=names))["names"] == [evil, "", "b"]
+    for option in ({0: hostile_name, 2: " b "}, names):
+        assert payload(written(model, X, names=option))["names"] == names
+
     # A browser knows the page again, and no other one.
-    options = ({}, {"title": "Other"}, {"ids": range(150)})
-    first, is_same, second = (
-        payload(written(model, X, **item))["key"] for item in options
-    )
+    key = payload(written(model, X))["key"]
+    key_with_title = payload(written(model, X, title="Other"))["key"]
+    key_with_ids = payload(written(model, X, ids=range(150)))["key"]
 
-    assert first == is_same != second
+    assert key == key_with_title != key_with_ids
 
 
 def test_the_page_says_what_made_it(X, model):
@@ -244,20 +244,20 @@ def test_the_page_says_what_made_it(X, model):
     assert "<code>IhSC(n_clusters=3, random_state=0)</code>" in foot
     assert "3 clusters · 1 August 2026</p>" in page
 
-    baseline = written(model, X)
+    default_page = written(model, X)
 
-    assert "<dt>Command</dt>" not in baseline
-    assert "<h3>The data</h3>" not in baseline
+    assert "<dt>Command</dt>" not in default_page
+    assert "<h3>The data</h3>" not in default_page
 
 
 def test_a_page_in_a_file_and_for_notebooks(X, model, tmp_path):
-    before = X.copy()
+    X_before = X.copy()
     page = model.report(X, title='"quoted" & <i>')
     file = model.report(X, str(tmp_path / "r.html"), title='"quoted" & <i>')
 
     assert file == tmp_path / "r.html"
     assert file.read_text(encoding="utf-8") == page.html
-    np.testing.assert_array_equal(X, before)
+    np.testing.assert_array_equal(X, X_before)
 
     iframe = '<iframe srcdoc="([^"]*)" ([^<>]*)></iframe>'
     frame = re.fullmatch(iframe, page._repr_html_())
@@ -271,20 +271,16 @@ def test_a_page_in_a_file_and_for_notebooks(X, model, tmp_path):
 
 def test_known_labels_stand_under_their_clusters(X, model):
     # Eleven classes, three of which are a cluster; numbers are read as numbers.
-    known_labels = np.where(
-        np.arange(150) % 10 == 0, np.arange(150) % 80 + 3, model.labels_
-    )
+    positions = np.arange(150)
+    known_labels = np.where(positions % 10 == 0, positions % 80 + 3, model.labels_)
     page = written(model, X, labels_true=known_labels)
     head, *lines = tables(page)["known"]
 
     assert head[1:] == ["0", "1", "2", *(str(c) for c in range(3, 83, 10))]
 
+    _, classes = np.unique(known_labels, return_inverse=True)
     counts = np.zeros((3, 11), dtype=int)
-    np.add.at(
-        counts,
-        (model.labels_, np.searchsorted(np.unique(known_labels), known_labels)),
-        1,
-    )
+    np.add.at(counts, (model.labels_, classes), 1)
     expected = [[str(n or "·") for n in row] for row in counts]
 
     assert [line[1:] for line in lines] == expected
@@ -295,11 +291,11 @@ def test_known_labels_stand_under_their_clusters(X, model):
     assert f"{n_wrong} of 150 rows ({n_wrong / 150:.1%}) are not of the largest" in page
 
     # The last of very many columns counts all other classes, unless it is one.
-    for n_classes, last in ((75, "16 others"), (60, "59")):
+    for n_classes, heading in ((75, "16 others"), (60, "59")):
         known_labels = np.minimum(np.arange(150) // 2, n_classes - 1)
         head, *lines = tables(written(model, X, labels_true=known_labels))["known many"]
         assert len(head) == 61
-        assert last in head
+        assert heading in head
         sums = [sum(int(cell.replace("·", "0")) for cell in line[1:]) for line in lines]
         assert sums == np.bincount(model.labels_).tolist()
 
@@ -325,8 +321,8 @@ def test_rows_without_a_known_label_are_counted_and_not_compared(X, model):
 
 def test_classes_are_sorted_as_people_read_them(X, model):
     names = ["-2", "1.5", "9", "10", "1e3", "9" * 5000, "a", "k 9", "k 010", "k 10b"]
-    shuffled = np.array(names, dtype=object)[np.arange(150) * 7 % 10]
-    data = payload(written(model, X, labels_true=shuffled))
+    known_labels = np.array(names, dtype=object)[np.arange(150) * 7 % 10]
+    data = payload(written(model, X, labels_true=known_labels))
 
     assert data["classes"] == names
     np.testing.assert_array_equal(data["known"], np.arange(150) * 7 % 10)
@@ -353,9 +349,9 @@ def test_embedded_rows_are_those_of_the_model(page, X, model):
     # On the map every row is nearest to the middle of its own cluster.
     places = np.column_stack([data["x"] * data["aspect"], data["y"]]) / 65535
     middles = np.array([places[model.labels_ == k].mean(axis=0) for k in range(3)])
-    distant = np.linalg.norm(places[:, None] - middles, axis=2)
+    distances = np.linalg.norm(places[:, None] - middles, axis=2)
 
-    assert (distant.argmin(axis=1) == model.labels_).mean() > 0.98
+    assert (distances.argmin(axis=1) == model.labels_).mean() > 0.98
 
 
 def test_the_index_of_a_frame_names_the_rows(X, model):
@@ -376,13 +372,13 @@ def test_the_index_of_a_frame_names_the_rows(X, model):
     assert ("ids" in data, data["idName"]) == (False, "position")
 
     # A name stands for one column of the file only.
-    residual = pd.DataFrame(X, index=pd.RangeIndex(9, 159, name="scale"))
-    data = payload(written(model, residual))
+    selected_rows = pd.DataFrame(X, index=pd.RangeIndex(9, 159, name="scale"))
+    data = payload(written(model, selected_rows))
 
     assert (data["ids"][:2], data["idName"]) == (["9", "10"], "id_scale")
 
-    levels = pd.MultiIndex.from_tuples([("a", i) for i in range(150)])
-    data = payload(written(model, pd.DataFrame(X, index=levels)))
+    index = pd.MultiIndex.from_tuples([("a", i) for i in range(150)])
+    data = payload(written(model, pd.DataFrame(X, index=index)))
 
     assert data["ids"][3] == "a, 3"
 
@@ -406,12 +402,12 @@ def test_policy_allows_own_script_and_style_only(page):
 
 def test_names_stay_data(X, model):
     X[:, 4] *= 300  # of which a caution speaks
-    evil = "</script><script>alert(1)</script><!--&\u2028\u2029'\"{{script}}"
-    ids = [evil, "\ud800", "\x00", "", None, *range(145)]
-    names = [evil, *(f"<g{j}>" for j in range(1, 30))]
+    hostile_name = "</script><script>alert(1)</script><!--&\u2028\u2029'\"{{script}}"
+    ids = [hostile_name, "\ud800", "\x00", "", None, *range(145)]
+    names = [hostile_name, *(f"<g{j}>" for j in range(1, 30))]
 
     with pytest.warns(PreparationWarning, match="Rows of X are .* times as large"):
-        page = written(model, X, ids=ids, feature_names=names, title=evil)
+        page = written(model, X, ids=ids, feature_names=names, title=hostile_name)
 
     assert "Column <bdi>&#39;&lt;g4&gt;&#39;</bdi> holds" in page
     assert "<script>alert" not in page
@@ -420,13 +416,13 @@ def test_names_stay_data(X, model):
 
     data = payload(page)
 
-    assert data["ids"][:5] == [evil, "\ud800", "\x00", "", ""]
+    assert data["ids"][:5] == [hostile_name, "\ud800", "\x00", "", ""]
     assert data["ids"][5:] == [str(i) for i in range(145)]
 
-    text = inline_json([evil])
+    text = inline_json([hostile_name])
 
     assert not set("<>&\u2028\u2029") & set(text)
-    assert json.loads(text) == [evil]
+    assert json.loads(text) == [hostile_name]
 
 
 def test_a_pipeline_of_a_file_has_a_report(X, tmp_path):
@@ -443,13 +439,13 @@ def test_a_pipeline_of_a_file_has_a_report(X, tmp_path):
 def test_a_report_reads_the_data_as_often_as_its_parts(X, model, tmp_path):
     np.save(tmp_path / "X.npy", X)
     stored = np.load(tmp_path / "X.npy", mmap_mode="r")
-    item = as_matrix(stored)
-    two = as_matrix(stored)
-    model.report(item, tmp_path / "r.html")
-    diagnose(two, model)
+    report_matrix = as_matrix(stored)
+    diagnosis_matrix = as_matrix(stored)
+    model.report(report_matrix, tmp_path / "r.html")
+    diagnose(diagnosis_matrix, model)
 
     # Once more for the means of features, and once for typical rows.
-    assert item.passes == two.passes + 2 > 2
+    assert report_matrix.passes == diagnosis_matrix.passes + 2 > 2
 
 
 @pytest.mark.parametrize(
@@ -479,20 +475,20 @@ def test_models(model, has_tree, X):
 
 
 def test_kinds_of_data(X, model):
-    baseline = payload(written(model, X))
-    sparse = payload(written(model, sp.csr_array(X)))
+    rows = payload(written(model, X))
+    sparse_rows = payload(written(model, sp.csr_array(X)))
 
-    np.testing.assert_allclose(baseline["certainty"], sparse["certainty"], atol=1)
+    np.testing.assert_allclose(rows["certainty"], sparse_rows["certainty"], atol=1)
 
     device = xp.asarray(X)
     device_model = IhSC(3, random_state=0).fit(device)
-    moved = payload(written(device_model, device))
+    device_rows = payload(written(device_model, device))
 
-    np.testing.assert_array_equal(moved["cluster"], baseline["cluster"])
+    np.testing.assert_array_equal(device_rows["cluster"], rows["cluster"])
 
     frame = pd.DataFrame(X.astype(np.float32), columns=[f"g{j}" for j in range(30)])
-    named = IhSC(3, random_state=0).fit(frame)
-    page = written(named, frame)
+    frame_model = IhSC(3, random_state=0).fit(frame)
+    page = written(frame_model, frame)
 
     assert re.search(r'<th scope="row"><bdi title="g\d+">', page)
 
@@ -509,32 +505,32 @@ def test_very_many_rows_are_thinned():
     rng = np.random.default_rng(0)
     labels = rng.choice(3, size=300_000, p=[0.7, 0.29995, 0.00005])
     sizes = np.bincount(labels)
-    remaining_rows = kept_rows(Clusters(labels, list("abc")), None)
+    drawn_rows = kept_rows(Clusters(labels, list("abc")), None)
 
-    assert len(remaining_rows) <= 100_020
-    assert (np.diff(remaining_rows) > 0).all()
+    assert len(drawn_rows) <= 100_020
+    assert (np.diff(drawn_rows) > 0).all()
 
-    displayed = np.bincount(labels[remaining_rows])
+    drawn_sizes = np.bincount(labels[drawn_rows])
 
-    assert displayed[2] == min(sizes[2], 20)
-    np.testing.assert_allclose(displayed[:2] / sizes[:2], 1 / 3, atol=1e-3)
+    assert drawn_sizes[2] == min(sizes[2], 20)
+    np.testing.assert_allclose(drawn_sizes[:2] / sizes[:2], 1 / 3, atol=1e-3)
 
-    sample = Clusters(labels[:2000], list("abc"))
+    clusters = Clusters(labels[:2000], list("abc"))
 
-    assert len(kept_rows(sample, None)) == 2000
-    assert 1000 <= len(kept_rows(sample, None, most_rows=1000)) <= 1020
+    assert len(kept_rows(clusters, None)) == 2000
+    assert 1000 <= len(kept_rows(clusters, None, most_rows=1000)) <= 1020
 
-    long_text = kept_rows(sample, ["x" * 10_000] * 2000)
+    rows_with_long_ids = kept_rows(clusters, ["x" * 10_000] * 2000)
 
-    assert 400 < len(long_text) < 500
+    assert 400 < len(rows_with_long_ids) < 500
 
 
 def test_thinned_page_says_so(X, model):
     page = written(model, X, ids=["é" * 50_000] * 150)
-    remaining_rows = len(payload(page)["cluster"])
+    n_drawn = len(payload(page)["cluster"])
 
-    assert remaining_rows < 150
-    assert page.count(f"hold {remaining_rows} of 150 rows, drawn at random") == 2
+    assert n_drawn < 150
+    assert page.count(f"hold {n_drawn} of 150 rows, drawn at random") == 2
     assert len(page.encode()) < 8e6
     assert sum(int(row[2]) for row in tables(page)["clusters"][1:]) == 150
 
@@ -583,11 +579,9 @@ def test_a_doubtful_number_is_in_the_verdict(page):
     X = patterns[rng.integers(0, 5, 150)] * rng.lognormal(0, 0.8, (150, 1))
     X *= rng.lognormal(0, 0.5, X.shape)
     model = IhSC("auto", random_state=0).fit(X)
-
-    assert model.selection_.is_doubtful
-
     verdict = '<p class="verdict fair">The number of clusters is doubtful: '
 
+    assert model.selection_.is_doubtful
     assert verdict in written(model, X)
 
 
@@ -600,22 +594,22 @@ def test_the_tree_of_clusters_is_shown():
     X, *_ = nested(0)
     model = IhSC(9, random_state=0).fit(X)
     tree = cluster_tree(model, random_state=0)
-    displayed = tree_section(written(model, X))
+    section = tree_section(written(model, X))
 
-    assert "Clusters that belong together" in displayed
-    assert "Within this fit, 3 clusters stand out: halves" in displayed
+    assert "Clusters that belong together" in section
+    assert "Within this fit, 3 clusters stand out: halves" in section
 
-    tops = [float(top) for top in re.findall(r'd="M[^"]*V([\d.]+)H', displayed)]
+    tops = [float(top) for top in re.findall(r'd="M[^"]*V([\d.]+)H', section)]
 
     assert len(tops) == tree.n_leaves - 1 == 8
     assert tops == sorted(tops, reverse=True)  # from the leaves up
 
-    (mark,) = re.findall(r'<line class="gap" .*?y1="([\d.]+)"', displayed)
+    (mark,) = re.findall(r'<line class="gap" .*?y1="([\d.]+)"', section)
 
     assert sum(top < float(mark) for top in tops) == 3 - 1
-    assert ">3 clusters</text>" in displayed
+    assert ">3 clusters</text>" in section
 
-    leaves = re.findall(r'text-anchor="middle">(\d+)<', displayed)
+    leaves = re.findall(r'text-anchor="middle">(\d+)<', section)
 
     assert sorted(map(int, leaves)) == [*range(9)]
     assert [int(leaf) for leaf in leaves] == tree.drawn()[0].tolist()
@@ -626,15 +620,14 @@ def test_vectors_are_described_by_the_words_of_their_texts(X, model):
     kinds = [["boat", "sail"], ["oven", "pan"], ["law"]]
     texts = [" ".join([*rng.choice(kinds[k], 9), "and"]) for k in model.labels_]
     counter = CountVectorizer()
-    words = counter.fit_transform(texts)
+    word_counts = counter.fit_transform(texts)
     names = counter.get_feature_names_out()
-    top = top_features(words, model.labels_, names=names)
+    top = top_features(word_counts, model.labels_, names=names)
     page = written(model, X, texts=texts, described_by=top)
     cards = [tables(card)["features"] for card in page.split('class="card"')[1:]]
-    for card, own_rows in zip(cards, kinds, strict=True):
-        assert (
-            {*own_rows} <= {line[0] for line in card} <= {"Feature", "and", *own_rows}
-        )
+    for card, kind in zip(cards, kinds, strict=True):
+        features = {line[0] for line in card}
+        assert {*kind} <= features <= {"Feature", "and", *kind}
 
     assert "150 rows of 30 features" in page
 
@@ -650,10 +643,10 @@ def test_outliers_are_left_out_and_counted(tmp_path):
     # Others keep their positions.
     assert "Rows go by their position in the data, counted from 0." in page
 
-    is_inside = np.flatnonzero(model.labels_ >= 0)
+    positions = np.flatnonzero(model.labels_ >= 0)
 
-    np.testing.assert_array_equal(payload(page)["numbers"], is_inside)
+    np.testing.assert_array_equal(payload(page)["numbers"], positions)
 
-    typical = re.findall("Typical rows: <bdi>(.*?)</bdi>", page)
+    typical_positions = re.findall("Typical rows: <bdi>(.*?)</bdi>", page)
 
-    assert typical == [str(rows[0]) for rows in typical_rows(X, model)]
+    assert typical_positions == [str(rows[0]) for rows in typical_rows(X, model)]

@@ -47,11 +47,11 @@ HOSTILE = [
 @pytest.fixture(scope="module")
 def browser():
     with sync_playwright() as driver:
-        result = driver.chromium.launch(
+        chromium = driver.chromium.launch(
             executable_path=BROWSER, args=["--no-sandbox", "--disable-gpu"]
         )
-        yield result
-        result.close()
+        yield chromium
+        chromium.close()
 
 
 X, LABELS = make_ihgmm(160, 30, 3, separation_constant=0.8, random_state=0)
@@ -159,20 +159,20 @@ def test_point_at_a_row(page, report):
     # A row far from all others, so that no other one is nearer to the pointer.
     x = data["x"] * data["aspect"]
     y = data["y"]
-    distant = np.hypot(x[:, None] - x, y[:, None] - y) + 1e9 * np.eye(len(x))
-    row = int(distant.min(axis=1).argmax())
+    distances = np.hypot(x[:, None] - x, y[:, None] - y) + 1e9 * np.eye(len(x))
+    row = int(distances.min(axis=1).argmax())
 
     assert page.locator("#tip").is_hidden()
 
     page.mouse.move(*place_of(page, data, row))
-    words = page.locator("#tip").inner_text().split("\n")
+    lines = page.locator("#tip").inner_text().split("\n")
     name = report[1][row]
 
     assert page.locator("#tip b").text_content() == name
-    assert f"Cluster {int(data['cluster'][row])}" in words
-    assert any(re.fullmatch(r"Scale \d+\.\d+", word) for word in words)
-    assert any(re.fullmatch(r"Size [\d.]+k?", word) for word in words)
-    assert any(re.fullmatch(r"Certainty [<> ]*\d+\.\d%", word) for word in words)
+    assert f"Cluster {int(data['cluster'][row])}" in lines
+    assert any(re.fullmatch(r"Scale \d+\.\d+", line) for line in lines)
+    assert any(re.fullmatch(r"Size [\d.]+k?", line) for line in lines)
+    assert any(re.fullmatch(r"Certainty [<> ]*\d+\.\d%", line) for line in lines)
 
     page.mouse.move(2, 2)
 
@@ -209,20 +209,21 @@ def test_single_out_a_cluster(page, model):
 def test_keyboard(page):
     page.locator("#stage").focus()
     page.keyboard.press("ArrowRight")
-    first = page.locator("#reading").inner_text()
+    first_reading = page.locator("#reading").inner_text()
+    figures = r", Cluster \d, Scale [\d.]+, Size [\d.]+k?, Certainty "
 
-    assert re.search(r", Cluster \d, Scale [\d.]+, Size [\d.]+k?, Certainty ", first)
+    assert re.search(figures, first_reading)
 
     page.keyboard.press("ArrowRight")
-    second = page.locator("#reading").inner_text()
+    second_reading = page.locator("#reading").inner_text()
 
-    assert second != first
+    assert second_reading != first_reading
 
     page.keyboard.press("Enter")
-    cluster = int(re.search(r"Cluster (\d)", second)[1])
-    rows = (embedded(page)["cluster"] == cluster).sum()
+    cluster = int(re.search(r"Cluster (\d)", second_reading)[1])
+    n_rows = (embedded(page)["cluster"] == cluster).sum()
 
-    assert page.locator("#count").inner_text() == f"{rows} of 160 rows"
+    assert page.locator("#count").inner_text() == f"{n_rows} of 160 rows"
 
     page.keyboard.press("Escape")
 
@@ -238,17 +239,19 @@ def test_keyboard(page):
 
     # Every control is reached with the tab key, and shows it.
     page.locator("body").click(position={"x": 1, "y": 1})
-    record = set()
-    at = "((e) => [e.tagName, e.id, getComputedStyle(e).outlineStyle])"
+    focused_ids = set()
+    description = "((e) => [e.tagName, e.id, getComputedStyle(e).outlineStyle])"
     for _ in range(60):
         page.keyboard.press("Tab")
-        tag, name, outline = page.evaluate(f"{at}(document.activeElement)")
+        tag, name, outline = page.evaluate(f"{description}(document.activeElement)")
         if tag == "BODY":  # once around
             break
-        record.add(name)
+        focused_ids.add(name)
         assert outline == "solid", (tag, name)
 
-    assert {"theme", "stage", "closer", "search", "filter", "save", "next"} <= record
+    controls = {"theme", "stage", "closer", "search", "filter", "save", "next"}
+
+    assert controls <= focused_ids
 
 
 def test_search_sort_and_turn_pages(page, model):
@@ -269,8 +272,9 @@ def test_search_sort_and_turn_pages(page, model):
     ):
         heads.nth(column).locator("button").click()
         assert heads.nth(column).get_attribute("aria-sort") == sort
-        first = np.argsort(figures, kind="stable")[:25]
-        assert cells(page, 1) == [str(k) for k in model.labels_[first]]
+        order = np.argsort(figures, kind="stable")[:25]
+        assert cells(page, 1) == [str(k) for k in model.labels_[order]]
+
     page.locator("#last").click()
 
     assert len(cells(page, 0)) == 160 - 6 * 25
@@ -308,11 +312,11 @@ def test_download(page, report, model):
     for name, values in expected.items():
         column = np.float64(saved_column(page, name))
         np.testing.assert_allclose(column, values, rtol=1e-5)
-    for displayed, argument in zip(saved_column(page, "id"), report[1], strict=True):
-        formula = (
-            argument.lstrip("'").startswith(tuple("=+-@\t\r\n")) and argument != "-2"
-        )
-        assert displayed == ("'" + argument if formula else argument)
+
+    for cell, row_id in zip(saved_column(page, "id"), report[1], strict=True):
+        marks = tuple("=+-@\t\r\n")
+        is_formula = row_id.lstrip("'").startswith(marks) and row_id != "-2"
+        assert cell == ("'" + row_id if is_formula else row_id)
 
     assert {*saved_column(page, "known")} == {"kind 0", "'=kind 1", "<b>kind 2"}
 
@@ -325,39 +329,39 @@ SHOWN = ("#save-shown", "labels-shown.csv")
 
 
 def test_download_of_the_rows_that_are_shown(page, report, model):
-    combinations = page.locator("#save")
-    displayed = page.locator("#save-shown")
+    button = page.locator("#save")
+    button_shown = page.locator("#save-shown")
 
-    assert combinations.inner_text() == "Download all 160 rows (CSV)"
-    assert displayed.is_hidden()
+    assert button.inner_text() == "Download all 160 rows (CSV)"
+    assert button_shown.is_hidden()
 
     page.locator("#filter").select_option("1")
-    mine = np.flatnonzero(model.labels_ == 1)
+    members = np.flatnonzero(model.labels_ == 1)
 
-    assert displayed.inner_text() == f"Download the {len(mine)} rows shown (CSV)"
+    assert button_shown.inner_text() == f"Download the {len(members)} rows shown (CSV)"
 
     page.locator("#exact").check()
 
-    assert saved_column(page, "id", *SHOWN) == [report[1][i] for i in mine]
+    assert saved_column(page, "id", *SHOWN) == [report[1][i] for i in members]
     assert len(saved_column(page, "id")) == 160
 
     # Search narrows it further, and the file is sorted as the table is.
-    result = [i for i in mine if report[1][i].startswith("row 1")]
-    search(page, "row 1", f"{len(result)} of 160 rows")
+    matches = [i for i in members if report[1][i].startswith("row 1")]
+    search(page, "row 1", f"{len(matches)} of 160 rows")
     page.locator("#heads button").nth(2).click()
-    order = sorted(result, key=lambda i: model.scales_[i])
+    order = sorted(matches, key=lambda i: model.scales_[i])
 
     assert saved_column(page, "id", *SHOWN) == [report[1][i] for i in order]
 
     search(page, "nothing like this", "0 of 160 rows")
 
-    assert displayed.is_hidden()
+    assert button_shown.is_hidden()
 
 
 def test_names_are_kept_and_saved(open_page, report):
     page = open_page(report[0])
     fields = page.locator(".naming input")
-    remaining_rows = page.locator("#names-kept")
+    note = page.locator("#names-kept")
 
     def name_clusters(first, last):
         for k, name in ((0, first), (2, last)):
@@ -369,7 +373,7 @@ def test_names_are_kept_and_saved(open_page, report):
     name_clusters("  <b>B cells ", "=T cells")
 
     assert fields.nth(0).input_value() == "<b>B cells"
-    assert "This browser keeps the names" in remaining_rows.inner_text()
+    assert "This browser keeps the names" in note.inner_text()
     assert "<b>B cells" in page.locator("#legend button").nth(0).inner_text()
 
     heads = page.locator(".card h3 .called").all_text_contents()
@@ -401,17 +405,17 @@ def test_names_are_kept_and_saved(open_page, report):
 
     assert policies[0] == policies[1]
 
-    second = open_page(file)
+    named_page = open_page(file)
 
-    assert second.locator(".naming input").nth(2).input_value() == "=T cells"
-    assert second.locator("#save-page").is_hidden()
-    assert cells(second, 0)[:20] == cells(page, 0)[:20]
+    assert named_page.locator(".naming input").nth(2).input_value() == "=T cells"
+    assert named_page.locator("#save-page").is_hidden()
+    assert cells(named_page, 0)[:20] == cells(page, 0)[:20]
 
     # Taken back, nothing is left of them.
     name_clusters("", "")
     page.reload()
 
-    assert remaining_rows.is_hidden()
+    assert note.is_hidden()
     assert "name" not in saved(page).splitlines()[0]
 
 
@@ -437,18 +441,18 @@ def test_copy_the_table_of_clusters(page, model, allowed):
     assert {len(line) for line in lines} == {len(head)}
 
     # Numbers have all their digits, not those that are shown.
-    sizes = [np.median(model.sizes_[model.labels_ == k]) for k in range(3)]
-    result = [float(line[head.index("Median size")]) for line in lines]
+    median_sizes = [np.median(model.sizes_[model.labels_ == k]) for k in range(3)]
+    copied_sizes = [float(line[head.index("Median size")]) for line in lines]
 
-    np.testing.assert_allclose(result, sizes, rtol=1e-5)
+    np.testing.assert_allclose(copied_sizes, median_sizes, rtol=1e-5)
     assert page.locator("textarea").count() == 0
 
 
 def test_paper_is_filled_and_cuts_no_line_and_no_name(open_page, tmp_path):
-    long_text = "Customers who order large amounts of everything before holidays"
+    long_name = "Customers who order large amounts of everything before holidays"
     rows = np.where(np.arange(X.size).reshape(X.shape) % 97 == 5, np.nan, X)
     model = IhSC(3, missing="fit", random_state=0).fit(rows)
-    options = {"names": ["short", long_text, long_text], "labels_true": LABELS}
+    options = {"names": ["short", long_name, long_name], "labels_true": LABELS}
     file = write_report(rows, model, tmp_path / "r.html", **options)
     paper = {"width": 688, "height": 1000}  # of A4 between its margins
     page = open_page(file, viewport=paper)
@@ -467,17 +471,18 @@ def test_paper_is_filled_and_cuts_no_line_and_no_name(open_page, tmp_path):
     ):
         styles = f"(all) => all.map((e) => getComputedStyle(e).{name})"
         assert {*page.locator(selector).evaluate_all(styles)} == {value}
-    widths = "(all) => all.map((e) => e.getBoundingClientRect().width)"
-    wide_data = page.locator("section > p, .scree, .known").evaluate_all(widths)
 
-    assert min(width for width in wide_data if width) > 680
+    widths = "(all) => all.map((e) => e.getBoundingClientRect().width)"
+    section_widths = page.locator("section > p, .scree, .known").evaluate_all(widths)
+
+    assert min(width for width in section_widths if width) > 680
     # Two cards are side by side.
     assert min(page.locator(".card").evaluate_all(widths)) > 330
     assert page.evaluate("document.documentElement.scrollWidth") <= 688
 
     names = page.locator("#legend button").all()
 
-    assert [long_text in name.inner_text() for name in names] == [False, True, True]
+    assert [long_name in name.inner_text() for name in names] == [False, True, True]
 
     for name in [*names, *page.locator(".features thead th").all()]:
         assert name.evaluate("e => e.scrollWidth <= e.clientWidth + 1")
@@ -486,15 +491,14 @@ def test_paper_is_filled_and_cuts_no_line_and_no_name(open_page, tmp_path):
 def test_hostile_names_are_text_and_certainty_is_a_share(page, report, model):
     certainty = diagnose(X, model.labels_).certainty
     # No probability is none or all, however near to it.
-    is_inside = np.clip(certainty[:25], 1e-9, 1 - 1e-9)
+    shares = np.clip(certainty[:25], 1e-9, 1 - 1e-9)
 
-    assert cells(page, 4) == [percent(share) for share in is_inside]
+    assert cells(page, 4) == [percent(share) for share in shares]
 
-    displayed = [
-        name if len(name) <= 300 else name[:299] + "…" for name in report[1][:25]
-    ]
+    names = report[1][:25]
+    shortened = [name if len(name) <= 300 else name[:299] + "…" for name in names]
 
-    assert cells(page, 0) == displayed
+    assert cells(page, 0) == shortened
     # A narrow screen may begin a new line after an underscore.
     assert page.locator("#cells wbr").count() >= 25
     assert page.locator("h1").text_content() == HOSTILE[0]
@@ -516,8 +520,8 @@ def violations(page, rules=None):
 
 def test_themes_can_be_read_by_all(open_page, report):
     # Colours are judged at once, not on their way to others.
-    calm = {"reduced_motion": "reduce", "color_scheme": "light"}
-    page = open_page(report[0], bypass_csp=True, **calm)
+    settings = {"reduced_motion": "reduce", "color_scheme": "light"}
+    page = open_page(report[0], bypass_csp=True, **settings)
     ground = "getComputedStyle(document.body).backgroundColor"
     page.locator("#legend button").first.click()
     page.locator("summary").first.click()
@@ -541,17 +545,17 @@ def test_narrow_screen_and_calm_motion_and_print(open_page, report):
 
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
 
-    smooth = "getComputedStyle(document.documentElement).scrollBehavior"
+    scrolling = "getComputedStyle(document.documentElement).scrollBehavior"
 
-    assert page.evaluate(smooth) == "auto"
+    assert page.evaluate(scrolling) == "auto"
 
-    cut = """(selector) => [...document.querySelectorAll(selector)].filter((e) =>
+    cut_texts = """(selector) => [...document.querySelectorAll(selector)].filter((e) =>
         e.getBoundingClientRect().right > 390 || e.scrollWidth > e.clientWidth + 1
     ).map((e) => e.textContent)"""
 
-    assert page.evaluate(cut, "#heads th, #cells td.number") == []
-    assert page.evaluate(cut, ".card, .card tr, .card .number") == []
-    assert page.evaluate(cut, "header nav ul, .clusters, .clusters th") == []
+    assert page.evaluate(cut_texts, "#heads th, #cells td.number") == []
+    assert page.evaluate(cut_texts, ".card, .card tr, .card .number") == []
+    assert page.evaluate(cut_texts, "header nav ul, .clusters, .clusters th") == []
 
     page.emulate_media(color_scheme="dark", media="print")
 

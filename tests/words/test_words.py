@@ -39,9 +39,9 @@ def test_notebooks_show_what_is_printed(sample):
     X, labels = sample
     results = diagnose(X, labels), ihgmm.scale_heterogeneity_test(X, labels)
     for result in (*results, select_n_clusters(X, random_state=0)):
-        displayed = result._repr_html_()
-        assert "<img" not in displayed
-        assert displayed == f"<pre>{escape(str(result))}</pre>"
+        html = result._repr_html_()
+        assert "<img" not in html
+        assert html == f"<pre>{escape(str(result))}</pre>"
 
 
 def test_figures_are_those_of_the_results(sample):
@@ -73,56 +73,58 @@ def test_a_tree(sample):
     assert [row[0] for row in rows] == [split.n_clusters for split in tree.splits]
     assert [row[0] for row in rows if row[-1] == "yes"] == list(tree.levels) == [3, 9]
 
-    flat = cluster_tree(np.random.default_rng(0).normal(size=(80, 40)), random_state=0)
+    noise = np.random.default_rng(0).normal(size=(80, 40))
+    flat_tree = cluster_tree(noise, random_state=0)
 
-    assert str(flat) == "The tree is not stable at any number of clusters."
+    assert str(flat_tree) == "The tree is not stable at any number of clusters."
 
-    two = cluster_tree(IhSC(2, random_state=0).fit(sample[0]), random_state=0)
+    tree_of_two = cluster_tree(IhSC(2, random_state=0).fit(sample[0]), random_state=0)
 
-    assert str(two).startswith("Within this fit, no smaller number stands out.")
+    assert str(tree_of_two).startswith("Within this fit, no smaller number stands out.")
 
 
 def test_a_number_of_clusters_in_few_words():
-    def said(k, *others, confidence=Confidence.LOW, tree=None, rank=1, most=50):
-        count = replace(known_labels, n_clusters=k, plausible=(k, *others), rank=rank)
+    nested_count = select_n_clusters(nested(0)[0], random_state=0)
+    tree = nested_count.tree
+
+    def count_of(k, *others, confidence=Confidence.LOW, tree=None, rank=1, most=50):
+        count = replace(nested_count, n_clusters=k, plausible=(k, *others), rank=rank)
         return replace(count, confidence=confidence, tree=tree, max_clusters=most)
 
-    known_labels = select_n_clusters(nested(0)[0], random_state=0)
-    tree = known_labels.tree
+    assert count_headline(nested_count) == "9 clusters"
+    assert count_headline(count_of(0)) == "no structure"
+    assert str(count_of(0, rank=0)).startswith("No structure: no eigenvalue stands out")
+    assert count_headline(count_of(3, 4, 2)) == "perhaps 3 clusters, or 4 or 2"
+    assert "there are too few rows to look for groups" in str(count_of(1))
 
-    assert count_headline(known_labels) == "9 clusters"
-    assert count_headline(said(0)) == "no structure"
-    assert str(said(0, rank=0)).startswith("No structure: no eigenvalue stands out")
-    assert count_headline(said(3, 4, 2)) == "perhaps 3 clusters, or 4 or 2"
-    assert "there are too few rows to look for groups" in str(said(1))
+    one_cluster = count_of(1, confidence=Confidence.HIGH, tree=tree)
 
-    item = said(1, confidence=Confidence.HIGH, tree=tree)
+    assert "do not agree on any groups" in str(one_cluster)
 
-    assert "do not agree on any groups" in str(item)
-
-    text = str(said(1, 4, 2, tree=tree))
+    text = str(count_of(1, 4, 2, tree=tree))
 
     assert "do not agree on any number of groups" in text
     assert "If there are clusters, their number is most likely 4 or 2." in text
 
     # Nothing else is plausible where a tree has but one branch.
-    separate = replace(tree, splits=(), levels=())
+    single_branch = replace(tree, splits=(), levels=())
 
-    assert str(said(1, tree=separate)).startswith("Probably one cluster")
-    assert "nested: the tree is stable at 3 and 9 clusters." in str(known_labels)
+    assert str(count_of(1, tree=single_branch)).startswith("Probably one cluster")
+    assert "nested: the tree is stable at 3 and 9 clusters." in str(nested_count)
 
-    subset = replace(said(7, 3, tree=tree, rank=7), levels=(3,))
-    guess = "The tree is stable at 3 clusters. 7 is the best guess, since"
+    best_guess = replace(count_of(7, 3, tree=tree, rank=7), levels=(3,))
+    sentence = "The tree is stable at 3 clusters. 7 is the best guess, since"
 
-    assert f"{guess} as many eigenvalues stand out from noise." in str(subset)
+    assert f"{sentence} as many eigenvalues stand out from noise." in str(best_guess)
 
-    subset = replace(subset, rank=1)
+    best_guess = replace(best_guess, rank=1)
+    text = str(best_guess)
 
-    assert f"{guess} rise + 1.5 x drop is largest there, of numbers with" in str(subset)
-    assert " 7 is the best guess, since rise" in str(replace(subset, levels=()))
-    assert "from noise (edge" in str(subset)
-    assert str(subset).endswith("and there can be more clusters than that.")
-    assert "stopped at max_clusters=3" in str(said(3, tree=tree, most=3))
+    assert f"{sentence} rise + 1.5 x drop is largest there, of numbers with" in text
+    assert " 7 is the best guess, since rise" in str(replace(best_guess, levels=()))
+    assert "from noise (edge" in text
+    assert text.endswith("and there can be more clusters than that.")
+    assert "stopped at max_clusters=3" in str(count_of(3, tree=tree, most=3))
 
 
 def in_a_fresh_process(code, *arguments):
@@ -149,7 +151,6 @@ def test_a_pickled_result_finds_its_words_in_a_fresh_process(sample, tmp_path):
     for result in results:
         path = tmp_path / type(result).__name__
         path.write_bytes(pickle.dumps(result))
-
         assert in_a_fresh_process(code, path) == f"{result}\n"
 
 
@@ -164,7 +165,6 @@ print(model, model.selection_, sep="\\n")
 model.selection_.plot()
 model.report(X, sys.argv[2])
 """
-
     printed = in_a_fresh_process(code, tmp_path / "model", tmp_path / "report.html")
 
     assert printed == f"{model}\n{model.selection_}\n"
@@ -180,7 +180,6 @@ def test_every_result_has_sentences_of_its_own():
     no_sentences = describe.dispatch(object)
 
     assert {ClusterCount, OtherClusters, ZeroRows} <= results
-
     for result in results:
         assert describe.dispatch(result) is not no_sentences, result
 

@@ -12,7 +12,7 @@ def covering(factors, forbidden=()):
     """
     excluded = {frozenset(pair) for pair in forbidden}
     options = [[(name, value) for value in values] for name, values in factors.items()]
-    expected = {
+    uncovered = {
         frozenset((a, b)): None
         for first, second in combinations(options, 2)
         for a in first
@@ -20,31 +20,17 @@ def covering(factors, forbidden=()):
         if frozenset((a, b)) not in excluded
     }
     cases = []
-    while expected:
-        case = list(next(iter(expected)))
+    while uncovered:
+        case = list(next(iter(uncovered)))
         for values in options:
             if any(value in case for value in values):
                 continue
-            fitting = [
-                value
-                for value in values
-                if all(
-                    frozenset((value, alternative)) not in excluded
-                    for alternative in case
-                )
-            ]
+            pairs = {v: {frozenset((v, chosen)) for chosen in case} for v in values}
+            allowed = [value for value in values if not pairs[value] & excluded]
             # The value that meets most others for the first time.
-            case.append(
-                max(
-                    fitting,
-                    key=lambda value: sum(
-                        frozenset((value, alternative)) in expected
-                        for alternative in case
-                    ),
-                )
-            )
+            case.append(max(allowed, key=lambda v: len(pairs[v] & uncovered.keys())))
         for pair in combinations(case, 2):
-            expected.pop(frozenset(pair), None)
+            uncovered.pop(frozenset(pair), None)
         values = dict(case)
         cases.append({name: values[name] for name in factors})
     return cases

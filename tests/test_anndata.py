@@ -50,9 +50,9 @@ def results(adata, key="ihsc"):
     }
 
 
-def assert_same(found, wanted, rtol=1e-4):
-    for name, values in wanted.items():
-        assert_allclose(found[name], values, rtol=rtol, atol=1e-5, err_msg=name)
+def assert_same(result, expected, rtol=1e-4):
+    for name, values in expected.items():
+        assert_allclose(result[name], values, rtol=rtol, atol=1e-5, err_msg=name)
 
 
 @pytest.mark.parametrize("store", [np.asarray, sp.csr_array, sp.csc_matrix])
@@ -153,14 +153,14 @@ def test_options_reach_the_estimator():
 
 def test_a_copy_leaves_the_original_alone():
     adata = cells()
-    second = ihsc(adata, 3, copy=True)
+    copied = ihsc(adata, 3, copy=True)
 
     assert list(adata.obs) == ["kind"]
     assert (list(adata.obsm), len(adata.varm), len(adata.uns)) == (["X_half"], 0, 0)
 
     ihsc(adata, 3)
 
-    assert_same(results(second), results(adata))
+    assert_same(results(copied), results(adata))
 
 
 def test_a_view_becomes_an_object_of_its_own():
@@ -177,10 +177,10 @@ def test_a_view_becomes_an_object_of_its_own():
     assert exact_recovery(view.obs["kind"], view.obs["ihsc"].astype(int))
 
     view = adata[:100]
-    second = ihsc(view, 3, copy=True)
+    copied = ihsc(view, 3, copy=True)
 
     assert view.is_view
-    assert len(second) == 100
+    assert len(copied) == 100
 
 
 @pytest.mark.filterwarnings("ignore:Writing zarr v2:UserWarning")
@@ -192,8 +192,8 @@ def test_counts_on_a_gpu_give_results_in_memory(view):
     adata = AnnData(sp.csr_matrix(cells().X))
     adata.X = sparse.csr_matrix(adata.X)
     ihsc(expected, 3)
-    argument = adata[np.arange(adata.n_obs)] if view else adata
-    result = ihsc(argument, 3, copy=True)
+    source = adata[np.arange(adata.n_obs)] if view else adata
+    result = ihsc(source, 3, copy=True)
     for name, values in results(result).items():
         assert isinstance(values, np.ndarray), name
 
@@ -205,28 +205,25 @@ def test_counts_on_a_gpu_give_results_in_memory(view):
 def test_files_keep_all_of_it(tmp_path):
     adata = cells(sp.csr_matrix)
     ihsc(adata, "auto")
-    seed = np.random.RandomState(0)  # no file can hold it
-    ihsc(adata, 3, use_rep="X_half", key_added="part", random_state=seed)
+    state = np.random.RandomState(0)  # no file can hold it
+    ihsc(adata, 3, use_rep="X_half", key_added="part", random_state=state)
 
     assert "random_state" not in adata.uns["part"]["params"]
 
     adata.write_h5ad(tmp_path / "cells.h5ad")
     adata.write_zarr(tmp_path / "cells.zarr")
-    for back in (
+    for loaded in (
         anndata.read_h5ad(tmp_path / "cells.h5ad"),
         anndata.read_zarr(tmp_path / "cells.zarr"),
     ):
-        assert_same(results(back), results(adata), rtol=0)
-        assert back.obs["ihsc"].dtype == adata.obs["ihsc"].dtype
-        assert back.uns["ihsc"]["params"] == adata.uns["ihsc"]["params"]
-        remaining_rows, known_labels = (
-            a.uns["ihsc"]["selection"].copy() for a in (back, adata)
-        )
-        assert_array_equal(
-            remaining_rows.pop("plausible"), known_labels.pop("plausible")
-        )
-        assert remaining_rows == known_labels
-        assert_array_equal(back.uns["part"]["centers"], adata.uns["part"]["centers"])
+        assert_same(results(loaded), results(adata), rtol=0)
+        assert loaded.obs["ihsc"].dtype == adata.obs["ihsc"].dtype
+        assert loaded.uns["ihsc"]["params"] == adata.uns["ihsc"]["params"]
+        selection = loaded.uns["ihsc"]["selection"].copy()
+        expected = adata.uns["ihsc"]["selection"].copy()
+        assert_array_equal(selection.pop("plausible"), expected.pop("plausible"))
+        assert selection == expected
+        assert_array_equal(loaded.uns["part"]["centers"], adata.uns["part"]["centers"])
 
     assert adata.uns["ihsc"]["params"]["random_state"] == 0
 
@@ -248,12 +245,12 @@ def test_a_file_on_disk_gives_what_memory_gives(tmp_path, store, mode):
     if mode == "r+":
         backed.write()
     backed.file.close()
-    back = anndata.read_h5ad(tmp_path / "cells.h5ad")
+    loaded = anndata.read_h5ad(tmp_path / "cells.h5ad")
 
-    assert ("ihsc" in back.obs) == (mode == "r+")
+    assert ("ihsc" in loaded.obs) == (mode == "r+")
 
     if mode == "r+":
-        assert_same(results(back), expected, rtol=0)
+        assert_same(results(loaded), expected, rtol=0)
 
 
 def with_nan():
@@ -405,9 +402,10 @@ def test_what_is_no_multiple_of_a_pattern_is_named_rightly():
 
 def test_counts_and_other_data_draw_no_word():
     X, _ = faint(0)
-    model, _ = make_ihgmm(200, 40, 3, random_state=0)
-    for data in (X / np.sqrt(X.mean(axis=0) + 1e-3), model):
+    gaussian, _ = make_ihgmm(200, 40, 3, random_state=0)
+    for data in (X / np.sqrt(X.mean(axis=0) + 1e-3), gaussian):
         ihsc(AnnData(data), 3)
+
     # X was made the counts again.
     ihsc(AnnData(X, uns={"log1p": {"base": None}}), 4, whiten="counts")
 
@@ -433,9 +431,10 @@ def test_genes_are_ranked_where_scanpy_looks_for_them(layer, tmp_path):
     adata = cells(sp.csr_array)
     if layer:
         adata.X = np.log1p(adata.X.toarray())
-        text = r"Give the counts: rank_genes_groups\(adata, ..., layer='counts'\)"
-        with pytest.warns(ihgmm.PreparationWarning, match=text):
+        message = r"Give the counts: rank_genes_groups\(adata, ..., layer='counts'\)"
+        with pytest.warns(ihgmm.PreparationWarning, match=message):
             rank_genes_groups(adata, "kind")
+
     adata.obs["type"] = pd.Categorical(np.array(["B", "NK", "T"])[adata.obs["kind"]])
     rank_genes_groups(adata, "type", layer=layer)
     result = adata.uns["rank_genes_groups"]
@@ -458,12 +457,13 @@ def test_genes_are_ranked_where_scanpy_looks_for_them(layer, tmp_path):
     adata.obs["type"] = adata.obs["type"].cat.add_categories(["-1", "none"])
     adata.obs.loc[adata.obs_names[:20], "type"] = np.nan
     adata.obs.loc[adata.obs_names[20:30], "type"] = "-1"
-    for cells_of in (subset, adata):
-        rank_genes_groups(cells_of, "type", layer=layer)
-    item, two = (a.uns["rank_genes_groups"]["scores"] for a in (subset, adata))
-    for name in ("B", "NK", "T"):
-        assert_allclose(item[name], two[name], rtol=1e-4)
+    for annotated in (subset, adata):
+        rank_genes_groups(annotated, "type", layer=layer)
+    expected = subset.uns["rank_genes_groups"]
     result = adata.uns["rank_genes_groups"]
+    for name in ("B", "NK", "T"):
+        assert_allclose(result["scores"][name], expected["scores"][name], rtol=1e-4)
+
     copied = rank_genes_groups(adata, "type", layer=layer, n_genes=4, copy=True)
 
     assert_array_equal(copied.uns["rank_genes_groups"]["names"], result["names"][:4])

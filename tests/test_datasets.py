@@ -15,7 +15,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from ihgmm.datasets import DatasetError, _cache, list_datasets, load_dataset, zscore
 
-GIVEN = os.environ.get("IHGMM_DATA")
+DATA_HOME = os.environ.get("IHGMM_DATA")
 SHAPES = {
     "iris": (150, 4, 3, "none"),
     "wine": (178, 13, 3, "zscore"),
@@ -41,7 +41,7 @@ def environment(monkeypatch):
 @pytest.fixture(scope="session")
 def upstream(root):
     """Load an upstream file by the name of its data set, once."""
-    folder = Path(GIVEN) if GIVEN else root.parent / "shared" / "data"
+    folder = Path(DATA_HOME) if DATA_HOME else root.parent / "shared" / "data"
     if not folder.is_dir():
         pytest.skip("the upstream files are in no folder that IHGMM_DATA names")
     return functools.cache(lambda name: load_dataset(name.upper(), data_home=folder))
@@ -155,18 +155,20 @@ def test_content_is_checked_whatever_its_order_and_rounding(name, upstream):
     values = "values are not the right ones"
     i = rng.integers(data.shape[0])
     j = rng.integers(data.shape[1])
-    for is_wrong in (data[i, j] + 1, np.nan, np.inf):
+    for value in (data[i, j] + 1, np.nan, np.inf):
         changed = data.copy()
-        changed[i, j] = is_wrong
+        changed[i, j] = value
         refused(changed, target, values)
+
     refused(data[:, ::-1], target, values)
     refused(data[1:], target[1:], "complete rows")
     refused(data[:, 1:], target, "complete rows")
+
     swapped = target.copy()
-    item, two = (rng.choice(np.flatnonzero(target == k)) for k in (0, 1))
-    swapped[[item, two]] = swapped[[two, item]]
+    pair = [rng.choice(np.flatnonzero(target == k)) for k in (0, 1)]
+    swapped[pair] = swapped[pair[::-1]]
     refused(data, swapped, values)
-    swapped[item] = swapped[two] = 0
+    swapped[pair] = 0
     refused(data, swapped, "in classes of")
     refused(data, target + 0.5, "in classes of")
 
@@ -174,16 +176,16 @@ def test_content_is_checked_whatever_its_order_and_rounding(name, upstream):
 def test_one_download_to_the_folder_that_is_named(server, tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("USERPROFILE", str(tmp_path))
-    places = [tmp_path / ".cache" / "ihgmm", tmp_path / "variable", tmp_path / "a"]
+    folders = [tmp_path / ".cache" / "ihgmm", tmp_path / "variable", tmp_path / "a"]
     load_dataset("toy")
-    monkeypatch.setenv("IHGMM_DATA", str(places[1]))
+    monkeypatch.setenv("IHGMM_DATA", str(folders[1]))
     load_dataset("toy")
-    first = load_dataset("toy", data_home=str(places[2]))
+    first = load_dataset("toy", data_home=str(folders[2]))
     repeated = load_dataset("toy", data_home="~/a")
 
     assert server.requests == ["/toy.txt"] * 3
 
-    for folder in places:
+    for folder in folders:
         assert [path.name for path in folder.iterdir()] == ["toy.txt"]
 
     assert_array_equal(first.data, [[1.5, 2], [2.5, 1], [3.5, -4]])
@@ -193,7 +195,7 @@ def test_one_download_to_the_folder_that_is_named(server, tmp_path, monkeypatch)
 
 @pytest.mark.parametrize(("answer", "message"), BAD_ANSWERS)
 def test_bad_download_leaves_nothing(answer, message, server, tmp_path):
-    good_rows = server.answer
+    good_answer = server.answer
     server.answer = answer
 
     with pytest.raises(DatasetError, match=message) as caught:
@@ -203,7 +205,7 @@ def test_bad_download_leaves_nothing(answer, message, server, tmp_path):
     assert f"save it as {tmp_path / 'toy.txt'}" in str(caught.value)
     assert list(tmp_path.iterdir()) == []
 
-    server.answer = good_rows
+    server.answer = good_answer
 
     assert load_dataset("toy", data_home=tmp_path).data.shape == (3, 2)
 

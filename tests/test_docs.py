@@ -55,8 +55,8 @@ WITHOUT_PROMPT = {
 def blocks(page, *languages):
     """Return the fenced blocks of a page in one of the languages."""
     fence = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-    result = fence.findall(page.read_text(encoding="utf-8"))
-    return [text for language, text in result if language in languages]
+    fences = fence.findall(page.read_text(encoding="utf-8"))
+    return [text for language, text in fences if language in languages]
 
 
 def commands(page):
@@ -121,6 +121,7 @@ def test_blocks_are_found_by_what_runs_them_and_pages_are_read_on_their_own(page
 
     for block in blocks(page, "python", "py", "pycon"):
         assert block.startswith(">>> ") or page.name in WITHOUT_PROMPT, block
+
     # Roles of Sphinx and links without a text show as they are in other viewers.
     text = page.read_text(encoding="utf-8")
 
@@ -179,16 +180,16 @@ def test_ihsc_clusters_for_bertopic(capsys, tmp_path, monkeypatch):
         names["known"] = np.where(np.arange(90) < 20, 2 - kinds, -1)
         run_blocks("bertopic.md", names)
         names["strict"].set_params(outliers=0.05)
-        with_outliers, _ = names["model"].fit_transform(
+        topics_with_outliers, _ = names["model"].fit_transform(
             names["texts"], names["vectors"]
         )
         guided = names["guided"]
-        repeated, _ = guided.transform(names["texts"], names["vectors"])
-    messages = capsys.readouterr().out
+        topics_transformed, _ = guided.transform(names["texts"], names["vectors"])
+    output = capsys.readouterr().out
 
-    assert all(word in messages for word in ("goal", "oven", "planet"))
+    assert all(word in output for word in ("goal", "oven", "planet"))
     assert -1 not in names["new_topics"]
-    assert 1 <= with_outliers.count(-1) <= 5
+    assert 1 <= topics_with_outliers.count(-1) <= 5
 
     topics = np.array(names["topics"])
     shares = names["shares"]
@@ -196,7 +197,7 @@ def test_ihsc_clusters_for_bertopic(capsys, tmp_path, monkeypatch):
         assert len(set(topics[kinds == k])) == 1
 
     assert set(topics) == {0, 1, 2}
-    assert list(repeated) == list(topics) == list(shares.argmax(axis=1))
+    assert list(topics_transformed) == list(topics) == list(shares.argmax(axis=1))
     np.testing.assert_allclose(shares.sum(axis=1), 1, rtol=1e-6)
     assert list(guided.hdbscan_model.predict(names["vectors"])) == list(2 - kinds)
 
@@ -221,11 +222,11 @@ def listed(*, documented):
     names = {}
     module = None
     for line in REFERENCE.splitlines():
-        if result := re.match(r"\.\. (?:currentmodule|automodule):: (\S+)", line):
-            module = result[1]
+        if match := re.match(r"\.\. (?:currentmodule|automodule):: (\S+)", line):
+            module = match[1]
             names.setdefault(module, set())
-        elif result := re.match(r"   (\w+)$", line):
-            names[module].add(result[1])
+        elif match := re.match(r"   (\w+)$", line):
+            names[module].add(match[1])
         elif module and not documented:
             for pair in re.findall(r"``(\w+)``|py:data:: (\w+)", line):
                 names[module].update(filter(None, pair))
@@ -238,14 +239,14 @@ def test_reference_lists_every_public_name():
 
     assert len(names) > 20
 
-    for module, result in names.items():
+    for module, public_here in names.items():
         home = importlib.import_module(module)
         methods = {"fit", "predict", "transform", "score", "Matrix"}
-        missing = [name for name in result - methods if not hasattr(home, name)]
+        missing = [name for name in public_here - methods if not hasattr(home, name)]
         assert not missing, f"{module} has no {missing}"
         # Modules of the inside name no public names of their own.
         public = {name for name in getattr(home, "__all__", ()) if name[0] != "_"}
-        assert public <= result | top, f"{module}: {public - result - top}"
+        assert public <= public_here | top, f"{module}: {public - public_here - top}"
 
 
 def test_every_name_of_the_reference_has_an_example():
@@ -315,10 +316,10 @@ NUMBER = re.compile(r"(?<![\w.,])(\d[\d,]*)?(\.\d+)?(%?)(?![\w,]*\w)")
 
 def figures(text):
     """Return figures as they are written, with their values and decimals."""
-    for complete, decimals, percent in NUMBER.findall(text):
-        if complete or decimals:
-            value = float((complete or "0").replace(",", "") + (decimals or ""))
-            yield f"{complete}{decimals}{percent}", value, max(len(decimals) - 1, 0)
+    for integer, decimals, percent in NUMBER.findall(text):
+        if integer or decimals:
+            value = float((integer or "0").replace(",", "") + (decimals or ""))
+            yield f"{integer}{decimals}{percent}", value, max(len(decimals) - 1, 0)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -330,12 +331,12 @@ def test_figures_are_those_of_the_benchmarks(page):
     quotation = re.compile(r"<!-- figures of (.+?) -->\n(.+?)(?:\n\n|\Z)", re.DOTALL)
     for files, block in quotation.findall(page.read_text(encoding="utf-8")):
         texts = [(RESULTS / f).read_text(encoding="utf-8") for f in files.split(", ")]
-        result = {value for text in texts for _, value, _ in figures(text)}
-        known_labels = result | {100 * value for value in result}
-        for displayed, value, decimals in figures(block):
-            if decimals or displayed.endswith("%"):
-                rounded = {round(item, decimals) for item in known_labels}
-                assert value in rounded, f"{page.name}: {displayed} is not in {files}"
+        values = {value for text in texts for _, value, _ in figures(text)}
+        results = values | {100 * value for value in values}
+        for figure, value, decimals in figures(block):
+            if decimals or figure.endswith("%"):
+                rounded = {round(number, decimals) for number in results}
+                assert value in rounded, f"{page.name}: {figure} is not in {files}"
 
 
 @pytest.mark.parametrize("results", RESULTS.glob("*.md"), ids=lambda path: path.name)

@@ -66,13 +66,13 @@ NAMES = set(TREES)
 
 @pytest.mark.parametrize("name", sorted(NAMES - {"ihgmm"}))
 def test_imports_point_down(name):
-    own_rows = name.split(".")[1]
+    layer = name.split(".")[1]
     for module in set(imports(TREES[name])):
         if module == "ihgmm":  # the public names: only from above the estimators
-            assert HEIGHT[own_rows] > HEIGHT["estimators"], f"{name} imports {module}"
+            assert HEIGHT[layer] > HEIGHT["estimators"], f"{name} imports {module}"
             continue
-        second = module.split(".")[1]
-        assert HEIGHT[second] <= HEIGHT[own_rows], f"{name} imports {module}"
+        imported = module.split(".")[1]
+        assert HEIGHT[imported] <= HEIGHT[layer], f"{name} imports {module}"
 
 
 def running(name):

@@ -21,18 +21,20 @@ from ihgmm.metrics import (
 
 def test_classes_and_clusters_of_different_numbers():
     classes = np.repeat(["a", "b", "c"], [4, 4, 2])
-    two = class_agreement(classes, [0] * 4 + [1] * 6)
+    agreement = class_agreement(classes, [0] * 4 + [1] * 6)
 
-    assert (two.misplaced, two.by_majority) == (2, True)
+    assert (agreement.misplaced, agreement.by_majority) == (2, True)
 
-    five = class_agreement(classes, [0, 0, 1, 1, 2, 2, 3, 3, 4, 0])
+    agreement = class_agreement(classes, [0, 0, 1, 1, 2, 2, 3, 3, 4, 0])
 
-    assert (five.misplaced, five.rate) == (1, 0.1)
+    assert (agreement.misplaced, agreement.rate) == (1, 0.1)
     assert class_agreement(classes, classes).adjusted_rand_index == 1
 
-    three = class_agreement(classes, [0] * 8 + [1, 2])
+    labels = [0] * 8 + [1, 2]
+    loss = misclassification_loss(classes, labels)
 
-    assert three.misplaced == misclassification_loss(classes, [0] * 8 + [1, 2])
+    assert class_agreement(classes, labels).misplaced == loss
+
     # Rows of no cluster are of no class.
     assert class_agreement(classes, [0] * 4 + [-1] * 6).misplaced == 6
 
@@ -79,14 +81,14 @@ def test_any_label_values(true, pred):
 def test_clusters_are_compared_by_the_rule_that_is_asked_for():
     truth = [0, 0, 0, 0, 1]
     pred = [0, 0, 1, 1, 1]
-    rules = [class_agreement(truth, pred, rule) for rule in (None, True, False)]
+    agreements = [class_agreement(truth, pred, rule) for rule in (None, True, False)]
 
-    assert [item.by_majority for item in rules] == [False, True, False]
-    assert [item.misplaced for item in rules] == [2, 1, 2]
+    assert [case.by_majority for case in agreements] == [False, True, False]
+    assert [case.misplaced for case in agreements] == [2, 1, 2]
 
-    fewer = class_agreement([0, 0, 1, 2], [0, 0, 1, 1], False)
+    agreement = class_agreement([0, 0, 1, 2], [0, 0, 1, 1], False)
 
-    assert (fewer.misplaced, fewer.by_majority) == (1, False)
+    assert (agreement.misplaced, agreement.by_majority) == (1, False)
 
 
 def test_unequal_numbers_of_clusters():
@@ -97,16 +99,19 @@ def test_unequal_numbers_of_clusters():
 
     assert_array_equal(matched, ["a", "a", "unmatched 1", "b"])
     assert_array_equal(match_labels([4, 4, 4, 4], [0, 0, 1, 2]), [4, 4, 5, 6])
-    assert_array_equal(
-        match_labels([True, True, True, False], [3, 3, 1, 2]), [1, 1, 2, 0]
-    )
+
+    matched = match_labels([True, True, True, False], [3, 3, 1, 2])
+
+    assert_array_equal(matched, [1, 1, 2, 0])
 
     largest = np.array([255, 255, 255, 3], dtype=np.uint8)
 
     assert_array_equal(match_labels(largest, [0, 0, 1, 2]), [255, 255, 256, 3])
+
     # Outliers go with each other alone.
     assert_array_equal(match_labels([5, 5, 0, 0], [0, -1, 1, 1]), [5, -1, 0, 0])
     assert misclassification_loss([1, 1, -1], [-1, -1, 1]) == 0  # names of clusters
+
     # A merged cluster takes the name of the larger part.
     assert_array_equal(match_labels(["a", "b", "b"], [7, 7, 7]), ["b", "b", "b"])
 
@@ -148,6 +153,7 @@ def test_a_search_finds_the_planted_number():
         return search.fit(X).best_params_["n_clusters"]
 
     assert chosen(stability_score) == planted
+
     # What a model scores itself by grows with the number.
     assert chosen(None) == 5
 
@@ -158,9 +164,9 @@ def test_stability_of_a_pipeline_and_of_one_cluster():
 
     assert stability_score(model.fit(X[::2]), X[1::2]) == 1
 
-    item = IhSC(1, random_state=0).fit(X)
+    single_cluster = IhSC(1, random_state=0).fit(X)
 
-    assert stability_score(item, X) == 0
+    assert stability_score(single_cluster, X) == 0
 
     rng = np.random.default_rng(0)
     noise = rng.standard_normal((200, 50))

@@ -59,18 +59,18 @@ def whole(tmp_path_factory):
     return path.read_bytes()
 
 
-def assert_same(one, two):
+def assert_same(result, expected):
     """Raise unless two values are the same, part by part and to the last bit."""
-    assert type(one) in (type(two), int, float)
+    assert type(result) in (type(expected), int, float)
 
-    if is_dataclass(one):
-        for field in fields(one):
-            assert_same(getattr(one, field.name), getattr(two, field.name))
-    elif isinstance(one, tuple):
-        for i, j in zip(one, two, strict=True):
-            assert_same(i, j)
+    if is_dataclass(result):
+        for field in fields(result):
+            assert_same(getattr(result, field.name), getattr(expected, field.name))
+    elif isinstance(result, tuple):
+        for value, expected_value in zip(result, expected, strict=True):
+            assert_same(value, expected_value)
     else:
-        assert_array_equal(one, two)
+        assert_array_equal(result, expected)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -78,32 +78,37 @@ def assert_same(one, two):
 def test_round_trip(path, name, dtype):
     model = MODELS[name].fit(X.astype(dtype))
     save_model(model, path)
-    repeated = load_model(path)
+    loaded = load_model(path)
 
-    assert type(repeated) is type(model)
+    assert type(loaded) is type(model)
 
     rows = NEW.astype(dtype)
 
-    assert_array_equal(repeated.predict(rows), model.predict(rows))
+    assert_array_equal(loaded.predict(rows), model.predict(rows))
 
     for method in ("transform", "predict_proba", "score_samples"):
         if hasattr(model, method):
-            item, two = (getattr(m, method)(rows) for m in (model, repeated))
-            assert_array_equal(item, two)
-            assert item.dtype == two.dtype
-    item, two = (m[-1] if hasattr(m, "steps") else m for m in (model, repeated))
+            expected = getattr(model, method)(rows)
+            result = getattr(loaded, method)(rows)
+            assert_array_equal(result, expected)
+            assert result.dtype == expected.dtype
 
-    assert set(vars(two)) == set(vars(item))
+    if hasattr(model, "steps"):
+        model = model[-1]
+        loaded = loaded[-1]
 
-    for key, value in vars(item).items():
+    assert set(vars(loaded)) == set(vars(model))
+
+    for key, value in vars(model).items():
         if key.endswith("_"):
-            assert_same(getattr(two, key), value)
-    if hasattr(item, "scales_"):
-        assert_array_equal(two.sizes_, item.sizes_)
-    before = item.get_params()
-    after = two.get_params()
-    for key in set(before) - {"random_state", "init"}:
-        assert after[key] == before[key]
+            assert_same(getattr(loaded, key), value)
+    if hasattr(model, "scales_"):
+        assert_array_equal(loaded.sizes_, model.sizes_)
+
+    params = model.get_params()
+    loaded_params = loaded.get_params()
+    for key in set(params) - {"random_state", "init"}:
+        assert loaded_params[key] == params[key]
 
 
 def test_feature_names(path):
@@ -111,15 +116,15 @@ def test_feature_names(path):
     table = pd.DataFrame(X, columns=names)
     for model in (MODELS["IhSC"], MODELS["scaled"]):
         save_model(model.fit(table), path)
-        repeated = load_model(path)
-        assert list(repeated.feature_names_in_) == names
-        assert_array_equal(repeated.predict(table), model.predict(table))
+        loaded = load_model(path)
+        assert list(loaded.feature_names_in_) == names
+        assert_array_equal(loaded.predict(table), model.predict(table))
         with pytest.raises(ValueError, match="feature names"):
-            repeated.predict(table[names[::-1]])
+            loaded.predict(table[names[::-1]])
+
     # As the command does, each step learns the names; the last one gets arrays.
-    save_model(
-        make_pipeline(ColumnScaler().fit(table), MODELS["IhSC"].fit(table)), path
-    )
+    steps = ColumnScaler().fit(table), MODELS["IhSC"].fit(table)
+    save_model(make_pipeline(*steps), path)
 
     assert load_model(path).predict(table).shape == (len(X),)
 
@@ -130,18 +135,18 @@ def test_feature_names(path):
     with pytest.raises(StorageError, match="id_column is 3; give a text"):
         save_model(MODELS["scaled"], path, id_column=3)
 
-    for is_wrong in (names[:-1], [names[0]] * 15):
+    for bad_names in (names[:-1], [names[0]] * 15):
         with pytest.raises(StorageError, match="the model has 15 features"):
-            save_model(IhSC(3, random_state=0).fit(X), path, feature_names=is_wrong)
+            save_model(IhSC(3, random_state=0).fit(X), path, feature_names=bad_names)
 
 
 def test_same_model_same_bytes_and_a_plain_file(path):
     model = IhSC(3, random_state=0).fit(X)
     save_model(model, path)
-    first = path.read_bytes()
+    first_bytes = path.read_bytes()
     save_model(model, path)
 
-    assert path.read_bytes() == first
+    assert path.read_bytes() == first_bytes
     assert os.listdir(path.parent) == ["model.npz"]
 
     with np.load(path, allow_pickle=False) as archive:  # also without ihgmm
@@ -188,23 +193,24 @@ TEXTS = [" ".join(np.random.default_rng(i).choice(WORDS[i % 2], 5)) for i in ran
 def test_pipelines_of_texts(path, steps):
     model = make_pipeline(*steps, IhSC(2)).fit(TEXTS)
     save_model(model, path)
-    repeated = load_model(path)
+    loaded = load_model(path)
 
-    assert [*repeated.named_steps] == [*model.named_steps]
+    assert [*loaded.named_steps] == [*model.named_steps]
 
-    new_rows = ["A cat purrs.", "The stock falls, and with it the bond."]
+    new_texts = ["A cat purrs.", "The stock falls, and with it the bond."]
 
-    assert_array_equal(repeated.predict(new_rows), model.predict(new_rows))
+    assert_array_equal(loaded.predict(new_texts), model.predict(new_texts))
 
-    item, two = (m[:-1].transform(TEXTS) for m in (model, repeated))
+    expected = model[:-1].transform(TEXTS)
+    prepared = loaded[:-1].transform(TEXTS)
 
-    assert item.dtype == two.dtype
-    assert_array_equal(item.toarray(), two.toarray())
+    assert prepared.dtype == expected.dtype
+    assert_array_equal(prepared.toarray(), expected.toarray())
 
-    for step, second in zip(model, repeated, strict=True):
-        assert str(second) == str(step)
+    for step, loaded_step in zip(model, loaded, strict=True):
+        assert str(loaded_step) == str(step)
 
-    assert_array_equal(clone(repeated).fit_predict(TEXTS), model[-1].labels_)
+    assert_array_equal(clone(loaded).fit_predict(TEXTS), model[-1].labels_)
 
 
 def test_steps_that_no_file_can_hold(path):
@@ -213,17 +219,17 @@ def test_steps_that_no_file_can_hold(path):
     with pytest.raises(StorageError, match="ColumnScaler, which can do what"):
         save_model(scaled, path)
 
-    words = make_pipeline(TfidfVectorizer(tokenizer=str.split), IhSC(2))
+    pipeline = make_pipeline(TfidfVectorizer(tokenizer=str.split), IhSC(2))
 
     with pytest.warns(UserWarning, match="token_pattern"):
-        words.fit(TEXTS)
+        pipeline.fit(TEXTS)
     with pytest.raises(StorageError, match=r"TfidfVectorizer with tokenizer .* no f"):
-        save_model(words, path)
+        save_model(pipeline, path)
 
-    words = make_pipeline(TfidfVectorizer(), IhSC(2)).fit(TEXTS)
+    pipeline = make_pipeline(TfidfVectorizer(), IhSC(2)).fit(TEXTS)
 
     with pytest.raises(StorageError, match="feature_names is given, and the model"):
-        save_model(words, path, feature_names=["a", "b"])
+        save_model(pipeline, path, feature_names=["a", "b"])
     with pytest.raises(StorageError, match="A model of str and IhSC cannot be"):
         save_model(make_pipeline("passthrough", IhSC(3)).fit(X), path)
 
@@ -384,7 +390,7 @@ def test_every_flipped_byte_is_noticed_or_harmless(path):
     for place in range(5, len(raw), 211):
         path.write_bytes(raw[:place] + bytes([raw[place] ^ 255]) + raw[place + 1 :])
         try:
-            repeated = load_model(path)
+            loaded = load_model(path)
         except StorageError:
             continue
-        assert_array_equal(repeated.predict(NEW), model.predict(NEW))
+        assert_array_equal(loaded.predict(NEW), model.predict(NEW))

@@ -58,21 +58,24 @@ def test_a_full_disk_leaves_no_half_of_a_file(what, tmp_path):
 
 
 def test_a_decimal_comma_of_the_locale_changes_nothing(tmp_path):
-    case = subprocess.run(
+    if not Path("/usr/bin/localedef").exists():
+        pytest.skip("this machine has no localedef")
+    process = subprocess.run(
         ["localedef", "-i", "de_DE", "-f", "UTF-8", tmp_path / "de_DE.UTF-8"],
         capture_output=True,
-    ) if Path("/usr/bin/localedef").exists() else None  # fmt: skip
-    if case is None or case.returncode:
+    )
+    if process.returncode:
         pytest.skip("this machine has no German locale")
     german = {"LOCPATH": str(tmp_path), "LC_ALL": "de_DE.UTF-8"}
-    output = []
-    for name, words in {"here": {}, "there": german}.items():
+    tables = []
+    for name, variables in {"here": {}, "there": german}.items():
         labels = tmp_path / f"{name}.csv"
+        environment = {**os.environ, **variables}
         process = command(
-            "fit", "iris", "-k", 3, "-o", labels, "--quiet", env={**os.environ, **words}
+            "fit", "iris", "-k", 3, "-o", labels, "--quiet", env=environment
         )
         assert process.returncode == 0, process.stderr
-        output.append(labels.read_bytes())
+        tables.append(labels.read_bytes())
 
-    assert output[0] == output[1]
-    assert b";" not in output[0]
+    assert tables[0] == tables[1]
+    assert b";" not in tables[0]

@@ -47,17 +47,18 @@ def test_a_warning_of_a_fit_points_at_the_line_of_the_call(call, tmp_path):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         runpy.run_path(str(script))
-    result = [w for w in caught if CALLS[call] in str(w.message)]
+    matches = [w for w in caught if CALLS[call] in str(w.message)]
 
-    assert result
+    assert matches
 
     line = script.read_text().splitlines().index(f"{call}  # here") + 1
 
-    assert {(w.filename, w.lineno) for w in result} == {(str(script), line)}
+    assert {(w.filename, w.lineno) for w in matches} == {(str(script), line)}
 
-    stopped = CALLS[call].startswith(("Memberships", "stopped"))
+    is_convergence = CALLS[call].startswith(("Memberships", "stopped"))
 
-    assert {issubclass(w.category, ConvergenceWarning) for w in result} == {stopped}
+    for warning in matches:
+        assert issubclass(warning.category, ConvergenceWarning) == is_convergence
 
 
 def blas_threads():
@@ -79,7 +80,7 @@ def test_contexts_that_overlap_restore_what_was_there():
     first = ignored(FutureWarning)
     second = ignored(FutureWarning)
     with threadpool_limits(2):
-        before = blas_threads()
+        n_threads = blas_threads()
         for context in (first, one_thread(), second, one_thread()):
             context.__enter__()
         assert max(blas_threads()) == 1
@@ -90,7 +91,7 @@ def test_contexts_that_overlap_restore_what_was_there():
         warnings.warn("still unheard", FutureWarning, stacklevel=1)
         for context in (second, one_thread()):
             context.__exit__(None, None, None)
-        assert blas_threads() == before
+        assert blas_threads() == n_threads
 
     assert warnings.filters == filters
 
@@ -111,10 +112,10 @@ def test_filters_of_others_stay():
     # Those that the user sets before, or meanwhile.
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        before = list(warnings.filters)
+        filters_before = list(warnings.filters)
         with ignored(Warning):
             pass
-        assert list(warnings.filters) == before
+        assert list(warnings.filters) == filters_before
         with ignored(FutureWarning):
             warnings.simplefilter("always", ResourceWarning)
         assert warnings.filters[0][2] is ResourceWarning
@@ -140,10 +141,10 @@ def test_concurrent_calls_restore_threads_and_filters():
     sys.setswitchinterval(1e-5)  # of threads, so that they meet
     try:
         with threadpool_limits(2), ThreadPoolExecutor(8) as pool:
-            before = blas_threads()
-            for process in [pool.submit(call) for call in 8 * calls]:
-                process.result()
-            assert blas_threads() == before
+            n_threads = blas_threads()
+            for future in [pool.submit(call) for call in 8 * calls]:
+                future.result()
+            assert blas_threads() == n_threads
     finally:
         sys.setswitchinterval(interval)
 
@@ -158,8 +159,8 @@ def test_64_threads_find_what_one_finds():
         model = ihgmm.IhSC(3, recipe=recipe, random_state=0)
         return model.fit(X[i % 8 :]).predict(X).tolist()
 
-    separate = [answer(i) for i in range(8)]
+    expected = [answer(i) for i in range(8)]
     with ThreadPoolExecutor(64) as pool:
         result = list(pool.map(answer, range(64)))
 
-    assert all(labels == separate[i % 8] for i, labels in enumerate(result))
+    assert all(labels == expected[i % 8] for i, labels in enumerate(result))

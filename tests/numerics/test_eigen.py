@@ -152,9 +152,9 @@ def test_directions_beyond_are_as_accurate_as_their_weight():
     assert_allclose(pairs.values[:6], values[:6], rtol=1e-2)
 
     lead = vectors[:, :6]
-    missing = pairs.vectors[:, :6] - lead @ (lead.T @ pairs.vectors[:, :6])
+    residual = pairs.vectors[:, :6] - lead @ (lead.T @ pairs.vectors[:, :6])
 
-    assert np.linalg.norm(missing, axis=0).max() < 0.1
+    assert np.linalg.norm(residual, axis=0).max() < 0.1
 
 
 @pytest.mark.parametrize("route", SHAPES)

@@ -12,9 +12,8 @@ from ihgmm.matrix import as_matrix
 from ihgmm.numerics.embedding import SPACES, Embedding
 from ihgmm.numerics.spectral import spectral_clustering
 
-# directions, and the row that is zero
-K = 3
-ZERO = 9
+K = 3  # directions
+ZERO = 9  # the row that is zero
 # Whether rows have unit length, and whether their Gram matrix has a zero diagonal
 SETTINGS = {"unit": (True, False), "full": (False, False), "zero": (False, True)}
 every = pytest.mark.parametrize("setting", SETTINGS)
@@ -86,14 +85,16 @@ def test_new_rows_solve_the_same_equation(X, setting):
 @pytest.mark.parametrize("power", [-40, 13])
 def test_another_unit(X, setting, power):
     embedding, _, vectors = embed(X, setting)
-    second = as_matrix(X).rescaled(2.0**power)  # the same data, in another unit
+    rescaled = as_matrix(X).rescaled(2.0**power)  # the same data, in another unit
 
-    assert second.unit == 2.0**-power
-    assert_allclose(embedding.coordinates(second), vectors, atol=1e-10)
+    assert rescaled.unit == 2.0**-power
+    assert_allclose(embedding.coordinates(rescaled), vectors, atol=1e-10)
 
-    repeated, _, vectors = embed(second.toarray(), setting, unit=second.unit)
+    rescaled_embedding, _, vectors = embed(
+        rescaled.toarray(), setting, unit=rescaled.unit
+    )
 
-    assert_allclose(repeated.coordinates(as_matrix(X)), vectors, atol=1e-10)
+    assert_allclose(rescaled_embedding.coordinates(as_matrix(X)), vectors, atol=1e-10)
 
 
 @pytest.mark.parametrize("space", SPACES)
@@ -116,9 +117,8 @@ def test_a_space_is_entered_once(X, space):
     embedding, _, _ = embed(X, "unit", 5)
     data = as_matrix(X)
     rows = embedding.in_space(space)(data)
-
-    for before in SPACES:
-        repeated = embedding.in_space(before).in_space(space)
+    for first_space in SPACES:
+        repeated = embedding.in_space(first_space).in_space(space)
         assert repeated.space == space
         assert_array_equal(repeated(data), rows)
         assert_array_equal(repeated.in_space(space)(data), rows)

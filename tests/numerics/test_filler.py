@@ -23,27 +23,29 @@ def some_filler(rng, p=7, rank=3, spread=0.7):
 
 def conditional_mean(filler, row):
     """Fill a row by the formula for a Gaussian vector, given a part and its scale."""
-    record = ~np.isnan(row)
-    size = np.sqrt(np.mean((row / filler.sizes)[record] ** 2))
+    is_observed = ~np.isnan(row)
+    size = np.sqrt(np.mean((row / filler.sizes)[is_observed] ** 2))
     B = filler.loadings
     scales = size * MULTIPLES
-    complete = B @ B.T + np.diag(filler.noise_levels**2)
-    total = B @ filler.mean
+    unit_covariance = B @ B.T + np.diag(filler.noise_levels**2)
+    unit_mean = B @ filler.mean
+    observed_block = unit_covariance[np.ix_(is_observed, is_observed)]
+    cross_block = unit_covariance[np.ix_(~is_observed, is_observed)]
+    gain = cross_block @ np.linalg.inv(observed_block)
     fills = []
-    weights = []
-    gain = complete[np.ix_(~record, record)] @ np.linalg.inv(
-        complete[np.ix_(record, record)]
-    )
+    log_weights = []
     for scale in scales:
-        mean = scale * total
-        covariance = scale**2 * complete[np.ix_(record, record)]
-        density = multivariate_normal(mean[record], covariance).logpdf(row[record])
-        weights.append(density + norm.logpdf(np.log(scale), 0, filler.spread))
-        fills.append(mean[~record] + gain @ (row - mean)[record])
-    weights = np.exp(np.array(weights) - max(weights))
-    out = row.copy()
-    out[~record] = weights @ fills / weights.sum()
-    return out
+        mean = scale * unit_mean
+        covariance = scale**2 * observed_block
+        gaussian = multivariate_normal(mean[is_observed], covariance)
+        log_density = gaussian.logpdf(row[is_observed])
+        log_prior = norm.logpdf(np.log(scale), 0, filler.spread)
+        log_weights.append(log_density + log_prior)
+        fills.append(mean[~is_observed] + gain @ (row - mean)[is_observed])
+    weights = np.exp(np.array(log_weights) - max(log_weights))
+    filled = row.copy()
+    filled[~is_observed] = weights @ fills / weights.sum()
+    return filled
 
 
 @pytest.mark.parametrize("spread", [0.1, 1.0])
@@ -55,22 +57,22 @@ def test_cells_get_their_conditional_means(dtype, spread):
     X[rng.random(X.shape) < 0.4] = np.nan
     X[3] = np.nan
     before = X.copy()
-    result = filler(as_matrix(X))
+    filled = filler(as_matrix(X))
 
     assert_array_equal(X, before)
-    assert result.dtype == dtype
-    assert_array_equal(result.array[3], 0)
+    assert filled.dtype == dtype
+    assert_array_equal(filled.array[3], 0)
 
     expected = [
         conditional_mean(filler, row.astype(float)) for row in np.delete(X, 3, 0)
     ]
     tolerance = 1e-4 if dtype == "float32" else 1e-10
 
-    assert_allclose(np.delete(result.array, 3, 0), expected, tolerance, tolerance)
+    assert_allclose(np.delete(filled.array, 3, 0), expected, tolerance, tolerance)
 
-    known_labels = ~np.isnan(X)
+    is_observed = ~np.isnan(X)
 
-    assert_array_equal(result.array[known_labels], X[known_labels])
+    assert_array_equal(filled.array[is_observed], X[is_observed])
 
 
 def test_complete_data_stay_as_they_are():
@@ -114,16 +116,15 @@ def test_small_rows_are_filled_as_well_as_large_ones(seed):
     rows = np.arange(len(X))
     hidden = rng.integers(X.shape[1], size=len(X))
     gaps[rows, hidden] = np.nan
-    fill = learn_filler(as_matrix(gaps))
+    filler = learn_filler(as_matrix(gaps))
 
-    assert 1.5 < fill.spread < 2.5  # the deviation of logarithms is 2
+    assert 1.5 < filler.spread < 2.5  # the deviation of logarithms is 2
 
-    is_wrong = (fill(as_matrix(gaps)).array - X)[rows, hidden] / scales
-    small_type, large_data = (np.sqrt(np.mean(is_wrong[sample] ** 2)) for sample in (
-        scales < 10, scales > 100
-    ))  # fmt: skip
+    errors = (filler(as_matrix(gaps)).array - X)[rows, hidden] / scales
+    mean_squares = [np.mean(errors[part] ** 2) for part in (scales < 10, scales > 100)]
+    error_of_small, error_of_large = np.sqrt(mean_squares)
 
-    assert small_type < 1.3 * large_data
+    assert error_of_small < 1.3 * error_of_large
 
 
 def test_scales_that_do_not_differ_are_told():
@@ -139,15 +140,15 @@ def test_scales_that_do_not_differ_are_told():
 def test_what_is_filled_in_is_near_what_was_there(seed):
     X, _ = make_ihgmm(300, 40, 4, separation_constant=1.0, random_state=seed)
     rng = np.random.default_rng(seed)
-    hidden = rng.random(X.shape) < 0.3
-    gaps = np.where(hidden, np.nan, X)
-    result = learn_filler(as_matrix(gaps))
+    is_hidden = rng.random(X.shape) < 0.3
+    gaps = np.where(is_hidden, np.nan, X)
+    filler = learn_filler(as_matrix(gaps))
 
-    assert 3 <= result.loadings.shape[1] <= 8
+    assert 3 <= filler.loadings.shape[1] <= 8
 
-    filled = result(as_matrix(gaps)).array
-    error = np.square(filled - X)[hidden].mean()
-    means = np.square(np.nanmean(gaps, axis=0) - X)[hidden].mean()
+    filled = filler(as_matrix(gaps)).array
+    error = np.square(filled - X)[is_hidden].mean()
+    means = np.square(np.nanmean(gaps, axis=0) - X)[is_hidden].mean()
 
     # Noise levels are between 0.5 and 1.5: the mean square of noise is 13/12.
     assert error < 1.35 * 13 / 12
@@ -158,9 +159,9 @@ def test_rows_are_drawn_from_large_data():
     X, _ = make_ihgmm(3_000, 12, 3, random_state=0)
     X[np.random.default_rng(0).random(X.shape) < 0.2] = np.nan
     data = as_matrix(X)
-    sample = learn_filler(data, max_rows=500)
-    filled = sample(data).array
-    complete = learn_filler(data, max_rows=3_000)(data).array
-    away = np.linalg.norm(filled - complete) / np.linalg.norm(complete)
+    filler = learn_filler(data, max_rows=500)
+    filled = filler(data).array
+    filled_by_all = learn_filler(data, max_rows=3_000)(data).array
+    difference = np.linalg.norm(filled - filled_by_all) / np.linalg.norm(filled_by_all)
 
-    assert away < 0.1
+    assert difference < 0.1

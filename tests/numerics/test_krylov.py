@@ -55,10 +55,10 @@ def test_an_invariant_subspace_ends_the_search():
     assert_allclose(np.linalg.svd(pairs.vectors[:4])[1], 1, atol=1e-12)
     assert pairs.n_iter <= 2
 
-    zero = block_krylov(lambda V: 0 * V, block(100, 8), 4)
+    zero_pairs = block_krylov(lambda V: 0 * V, block(100, 8), 4)
 
-    assert_array_equal(zero.values, 0)
-    assert_allclose(zero.vectors.T @ zero.vectors, np.eye(4), atol=1e-12)
+    assert_array_equal(zero_pairs.values, 0)
+    assert_allclose(zero_pairs.vectors.T @ zero_pairs.vectors, np.eye(4), atol=1e-12)
 
 
 def test_cap_warns_with_the_residual():

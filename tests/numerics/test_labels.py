@@ -57,10 +57,10 @@ def test_rows_count_by_their_weights():
     for seed in range(5):
         rows, _ = noisy_simplex(400, 4, 0.3, seed)
         counts = np.random.default_rng(seed + 100).integers(0, 3, 400)
-        weighted = learn_rule([rows], 4, weights=counts.astype(float))
-        repeated = learn_rule([np.repeat(rows, counts, axis=0)], 4)
-        item, second = (learnt.rule(HOST, rows) for learnt in (weighted, repeated))
-        assert misclassification_rate(item, second) <= 0.01  # pivots and BIC count rows
+        weighted = learn_rule([rows], 4, weights=counts.astype(float)).rule
+        repeated = learn_rule([np.repeat(rows, counts, axis=0)], 4).rule
+        rate = misclassification_rate(weighted(HOST, rows), repeated(HOST, rows))
+        assert rate <= 0.01  # pivots and BIC count rows
 
 
 @pytest.mark.parametrize("common", [0.0, 0.7])
@@ -94,6 +94,7 @@ def test_neighbours_find_clusters_of_any_shape():
         rows, labels = make_circles(600, noise=0.04, factor=0.4, random_state=seed)
         rule = learn_rule([rows], 2, "neighbors").rule
         assert exact_recovery(labels, rule(HOST, rows))
+
     # The graph is that of a sample.
     rows, labels = make_circles(4_000, noise=0.04, factor=0.4, random_state=0)
     rule = learn_rule([rows], 2, "neighbors").rule

@@ -46,16 +46,16 @@ def test_spherical_lloyd_ends_where_no_row_would_move(signed):
     for seed in range(5):
         rows, labels = corners(seed, noise=0.3)
         weights = np.random.default_rng(seed + 100).gamma(2.0, size=400)
-        record = flipped(rows, seed) if signed else rows
-        members = spherical_lloyd(record, record[:4], weights, signed=signed)
+        rows = flipped(rows, seed) if signed else rows
+        members = spherical_lloyd(rows, rows[:4], weights, signed=signed)
         assert misclassification_rate(labels, np.abs(members).argmax(axis=1)) < 0.05
         # A row is nearest to the centre that the rows of its cluster point to.
-        products = record @ HOST.unit_rows((members * weights[:, None]).T @ record).T
-        own_rows = np.abs(products).argmax(1) if signed else products.argmax(1)
-        ends = np.sign(products[np.arange(400), own_rows]) if signed else np.ones(400)
-        assert (
-            np.mean((np.eye(4)[own_rows] * ends[:, None] != members).any(axis=1)) < 0.01
-        )
+        centers = HOST.unit_rows((members * weights[:, None]).T @ rows)
+        products = rows @ centers.T
+        nearest = np.abs(products).argmax(1) if signed else products.argmax(1)
+        signs = np.sign(products[np.arange(400), nearest]) if signed else np.ones(400)
+        expected = np.eye(4)[nearest] * signs[:, None]
+        assert np.mean((expected != members).any(axis=1)) < 0.01
 
 
 def ellipses(n, seed, gap=5.0):
@@ -68,7 +68,7 @@ def ellipses(n, seed, gap=5.0):
 
 
 def naive(rows, members, weights, pull, n_iter, signed=False):
-    """Run EM by densities; return means, covariance, shares and the worth.
+    """Run EM by densities; return means, covariance, shares and the gain of BIC.
 
     A signed cluster is two of the same share, at a mean and its opposite.
     """
@@ -87,19 +87,19 @@ def naive(rows, members, weights, pull, n_iter, signed=False):
         else:
             shares = counts.sum(axis=1)
             means = counts @ rows / shares[:, None]
-        is_within = np.einsum("i,ij,ik->jk", weights, rows, rows)
-        is_within -= np.einsum("k,kj,kl->jl", shares, means, means)
-        sphere = np.trace(is_within) / m * np.eye(m)
-        covariance = (1 - pull) * is_within + pull * sphere + flattest * np.eye(m)
+        scatter_within = np.einsum("i,ij,ik->jk", weights, rows, rows)
+        scatter_within -= np.einsum("k,kj,kl->jl", shares, means, means)
+        sphere = np.trace(scatter_within) / m * np.eye(m)
+        covariance = (1 - pull) * scatter_within + pull * sphere + flattest * np.eye(m)
         densities = [multivariate_normal(mean, covariance).pdf(rows) for mean in means]
         densities = shares[:, None] * np.array(densities)
         members = densities / densities.sum(axis=0)
     center = weights @ rows
     scatter = np.cov(rows.T, aweights=weights, bias=True) + flattest * np.eye(m)
-    single = weights @ multivariate_normal(center, scatter).logpdf(rows)
+    log_likelihood_of_one = weights @ multivariate_normal(center, scatter).logpdf(rows)
     parameters = (m * (m + 1) / 2 - 1) if pull < 1 else 0
-    worth = weights @ np.log(densities.sum(axis=0)) - single
-    return means, covariance, shares, worth - parameters * np.log(n) / (2 * n)
+    gain = weights @ np.log(densities.sum(axis=0)) - log_likelihood_of_one
+    return means, covariance, shares, gain - parameters * np.log(n) / (2 * n)
 
 
 @pytest.mark.parametrize("signed", [False, True])
@@ -119,13 +119,13 @@ def test_clusters_are_those_of_expectation_maximisation(pull, weighted, signed):
         options = {"shrinkages": [pull], "signed": signed, "max_iter": 3}
         fit = tied_clusters(rows, [start], weights, **options)
         expected = naive(rows, start, weights, pull, fit.n_iter, signed)
-        means, covariance, shares, worth = expected
-        solved = np.linalg.solve(covariance, means.T)
-        intercepts = np.log(shares) - np.sum(means.T * solved, axis=0) / 2
+        means, covariance, shares, bic_gain = expected
+        coefficients = np.linalg.solve(covariance, means.T)
+        intercepts = np.log(shares) - np.sum(means.T * coefficients, axis=0) / 2
         if signed:  # a cluster has both ends
-            solved = solved[:, :3]
+            coefficients = coefficients[:, :3]
             intercepts = intercepts[:3] + np.log(2)
-        assert_allclose(fit.coefficients, solved, rtol=1e-7, atol=1e-9)
+        assert_allclose(fit.coefficients, coefficients, rtol=1e-7, atol=1e-9)
         assert_allclose(fit.intercepts, intercepts, rtol=1e-7)
-        assert_allclose(fit.bic_gain, worth, rtol=1e-7)
+        assert_allclose(fit.bic_gain, bic_gain, rtol=1e-7)
         assert fit.shrinkage == pull

@@ -19,9 +19,9 @@ def test_residual_is_orthogonal_to_the_directions():
     vectors = some_vectors(60)
     result = residual(as_matrix(X), vectors).toarray()
     V = np.linalg.svd(X.T @ vectors, full_matrices=False)[0]
-    chosen = np.square(V).sum(axis=1)
+    leverages = np.square(V).sum(axis=1)
 
-    assert_allclose(result, (X - X @ V @ V.T) / np.sqrt(1 - chosen), atol=1e-10)
+    assert_allclose(result, (X - X @ V @ V.T) / np.sqrt(1 - leverages), atol=1e-10)
 
 
 def test_sparse_residual_keeps_the_energy_of_features():
@@ -42,17 +42,16 @@ def test_sparse_residual_keeps_the_energy_of_features():
 @pytest.mark.parametrize("storage", [np.asarray, sp.csr_array, sp.csc_array])
 def test_null_eigenvalue_is_that_of_the_dense_flipped_matrix(storage):
     X, _ = make_ihgmm(70, 30, 3, random_state=1)
-    left_part = residual(as_matrix(storage(X)), some_vectors(70))
-    complete = left_part.toarray()
+    residual_matrix = residual(as_matrix(storage(X)), some_vectors(70))
+    dense = residual_matrix.toarray()
     for seed in range(2):
-        F = flip_signs(
-            left_part, np.random.default_rng(seed)
-        ).toarray()  # the first drawn
-        assert_allclose(np.abs(F), np.abs(complete))  # only signs differ
-        assert 0.4 < (F * complete < 0).sum() / np.count_nonzero(complete) < 0.6
+        rng = np.random.default_rng(seed)
+        F = flip_signs(residual_matrix, rng).toarray()  # the first drawn
+        assert_allclose(np.abs(F), np.abs(dense))  # only signs differ
+        assert 0.4 < (F * dense < 0).sum() / np.count_nonzero(dense) < 0.6
         H = F @ F.T
         np.fill_diagonal(H, 0)
         rng = np.random.default_rng(seed)
-        result = null_eigenvalues(left_part, 3, rng, 70, accuracy=1e-9)
-        assert result[0] == pytest.approx(np.linalg.eigvalsh(H)[-1], rel=1e-6)
-        assert len(set(result)) == 3
+        eigenvalues = null_eigenvalues(residual_matrix, 3, rng, 70, accuracy=1e-9)
+        assert eigenvalues[0] == pytest.approx(np.linalg.eigvalsh(H)[-1], rel=1e-6)
+        assert len(set(eigenvalues)) == 3

@@ -28,8 +28,8 @@ def counts(seed, size, n=300, p=200, k=4, spread=0.7):
 def bursts(seed, dispersion, n=300, p=300, k=4, size=1000):
     """Counts of variance m + dispersion * m**2, as those of genes in cells."""
     rng = np.random.default_rng(seed)
-    own_rows = rng.standard_normal((k, p)) * (rng.random((k, p)) < 0.2)
-    profiles = rng.lognormal(0, 1.5, p) * np.exp(0.7 * own_rows)
+    deviations = rng.standard_normal((k, p)) * (rng.random((k, p)) < 0.2)
+    profiles = rng.lognormal(0, 1.5, p) * np.exp(0.7 * deviations)
     labels = np.arange(n) % k
     means = profiles[labels] / profiles.sum(axis=1)[labels, None]
     means *= size * rng.lognormal(0, 0.5, (n, 1))
@@ -47,17 +47,17 @@ def test_mean_variances_of_counts_are_one(seed):
     white = whitener(X)(as_matrix(X))
     factors = white.row_scale[:, None] * white.columns
     # The variance of a count is its mean, of which the count is an estimate.
-    estimated = factors**2 * X
-    truth = factors**2 * scales[:, None] * profiles[labels]
+    estimated_variances = factors**2 * X
+    true_variances = factors**2 * scales[:, None] * profiles[labels]
 
-    np.testing.assert_allclose(estimated.mean(axis=1), 1)
+    np.testing.assert_allclose(estimated_variances.mean(axis=1), 1)
 
-    rare_rows = X.mean(axis=0) < X.shape[1] ** -0.5
+    is_rare = X.mean(axis=0) < X.shape[1] ** -0.5
 
-    np.testing.assert_allclose(estimated.mean(axis=0)[~rare_rows], 1, atol=0.2)
-    assert (estimated.mean(axis=0)[rare_rows] < 1.2).all()
+    np.testing.assert_allclose(estimated_variances.mean(axis=0)[~is_rare], 1, atol=0.2)
+    assert (estimated_variances.mean(axis=0)[is_rare] < 1.2).all()
     # Rows of few counts have the larger factors where chance has left them fewer.
-    assert abs(truth.mean() - 1) < 0.25
+    assert abs(true_variances.mean() - 1) < 0.25
 
 
 @pytest.mark.filterwarnings("ignore:Labels may be unstable")
@@ -71,13 +71,11 @@ def test_counts_that_come_in_bursts(seed):
 
     model = IhSC(4, whiten="counts", random_state=0).fit(X)
     logs = np.log1p(X / X.sum(axis=1, keepdims=True) * np.median(X.sum(axis=1)))
-    plain_labels = misclassification_rate(
-        labels, IhSC(4, random_state=0).fit_predict(logs)
-    )
+    labels_of_logs = IhSC(4, random_state=0).fit_predict(logs)
+    rate_of_logs = misclassification_rate(labels, labels_of_logs)
+    rate = misclassification_rate(labels, model.labels_)
 
-    assert misclassification_rate(labels, model.labels_) < min(
-        0.15, plain_labels + 0.02
-    )
+    assert rate < min(0.15, rate_of_logs + 0.02)
 
 
 @pytest.mark.parametrize("shape", [(400, 60, 4), (300, 30, 3), (500, 12, 4)], ids=str)
@@ -110,26 +108,25 @@ def test_learned_factors_are_those_of_the_noise(seed):
     noise = rng.standard_normal((400, 100)) * rows[:, None] * columns
     X = signal * columns + noise
     white = whitener(X, "learned")(as_matrix(X))
-    logs = np.log(white.row_scale * rows), np.log(white.columns * columns)
 
     # Of noise that differs by factors, a fifth is left; 0.7 was there.
-    assert logs[0].std() < 0.2
-    assert logs[1].std() < 0.2
+    assert np.log(white.row_scale * rows).std() < 0.2
+    assert np.log(white.columns * columns).std() < 0.2
 
 
 @pytest.mark.parametrize("noise", ["counts", "learned"])
 def test_a_row_is_whitened_by_itself(noise):
     X = counts(0, 60)[0]
-    change = whitener(X, noise)
-    white = change(as_matrix(X)).toarray()
-    sample = change(as_matrix(X[5:9])).toarray()
+    whiten = whitener(X, noise)
+    white = whiten(as_matrix(X)).toarray()
+    white_rows = whiten(as_matrix(X[5:9])).toarray()
 
-    np.testing.assert_allclose(sample, white[5:9])
+    np.testing.assert_allclose(white_rows, white[5:9])
 
     # A multiple of a row has a multiple of its noise, if that is not of counts.
-    twice = change(as_matrix(4 * X)).toarray()
+    white_multiple = whiten(as_matrix(4 * X)).toarray()
 
-    np.testing.assert_allclose(twice, white * (2 if noise == "counts" else 1))
+    np.testing.assert_allclose(white_multiple, white * (2 if noise == "counts" else 1))
 
 
 @pytest.mark.parametrize(
@@ -140,12 +137,12 @@ def test_a_row_is_whitened_by_itself(noise):
 def test_every_kind_of_array(hold, noise, tmp_path):
     X = counts(1, 60)[0]
     expected = Biwhitener(noise, random_state=0).fit(X)
-    kind = opened(hold(X, tmp_path))
-    result = learn_whitener(kind, noise, np.random.default_rng(0))
+    data = opened(hold(X, tmp_path))
+    learnt = learn_whitener(data, noise, np.random.default_rng(0))
 
-    np.testing.assert_allclose(result.columns, expected.column_factors_, rtol=1e-6)
+    np.testing.assert_allclose(learnt.columns, expected.column_factors_, rtol=1e-6)
 
-    white = result(kind)
+    white = learnt(data)
 
     np.testing.assert_allclose(white.toarray(), expected.transform(X), rtol=1e-6)
 
@@ -156,18 +153,18 @@ def test_every_kind_of_array(hold, noise, tmp_path):
 
 def test_kinds_stay_what_they_are():
     X = counts(0, 60)[0]
-    baseline = Biwhitener("counts").fit(X)
-    sparse = baseline.transform(sp.csr_array(X))
+    biwhitener = Biwhitener("counts").fit(X)
+    sparse = biwhitener.transform(sp.csr_array(X))
 
     assert sp.issparse(sparse)
-    np.testing.assert_allclose(sparse.toarray(), baseline.transform(X))
-    assert baseline.transform(X.astype(np.float32)).dtype == np.float32
+    np.testing.assert_allclose(sparse.toarray(), biwhitener.transform(X))
+    assert biwhitener.transform(X.astype(np.float32)).dtype == np.float32
 
     da = pytest.importorskip("dask.array")
-    lazy = baseline.transform(da.from_array(X, chunks=(100, 200)))
+    lazy = biwhitener.transform(da.from_array(X, chunks=(100, 200)))
 
     assert isinstance(lazy, da.Array)
-    np.testing.assert_allclose(lazy.compute(), baseline.transform(X))
+    np.testing.assert_allclose(lazy.compute(), biwhitener.transform(X))
 
 
 @pytest.mark.parametrize("hold", [np.asarray, sp.csr_array])
@@ -205,14 +202,15 @@ def test_results_are_in_the_units_of_the_data(whiten):
     np.testing.assert_array_equal(model.predict(X), model.labels_)
 
     for k in range(4):
-        mine = model.labels_ == k
-        truth = labels[mine][0]
-        np.testing.assert_allclose(model.scales_[mine].mean(), 1)
+        is_member = model.labels_ == k
+        kind = labels[is_member][0]
+        np.testing.assert_allclose(model.scales_[is_member].mean(), 1)
         total = model.cluster_centers_[k].sum()
-        assert abs(total / scales[mine].mean() - 1) < 0.1
-        relative = model.cluster_centers_[k] / total
-        assert np.abs(relative - profiles[truth]).max() < 0.02
-        assert np.corrcoef(model.scales_[mine], scales[mine])[0, 1] > 0.95
+        assert abs(total / scales[is_member].mean() - 1) < 0.1
+        profile = model.cluster_centers_[k] / total
+        assert np.abs(profile - profiles[kind]).max() < 0.02
+        assert np.corrcoef(model.scales_[is_member], scales[is_member])[0, 1] > 0.95
+
     # Of Poisson counts, the mean variance of a row is its mean.
     expected = np.sqrt(scales / X.shape[1])
 
@@ -283,23 +281,30 @@ def test_logarithms_show_by_themselves(total, dtype):
 def test_other_fractions_are_no_logarithms():
     X = bursts(0, 0.3)[0]
     rng = np.random.default_rng(0)
-    thin = counts(0, 60)[0]
-    other_items = [*prepared().values()][1:]  # shares and tf-idf
-    other_items += [X / X.sum(axis=1, keepdims=True), X, thin, thin / 7, np.sqrt(thin)]
-    other_items += [
+    poisson_counts = counts(0, 60)[0]
+    matrices = [
+        prepared()["shares"],
+        prepared()["tf-idf"],
+        X / X.sum(axis=1, keepdims=True),
+        X,
+        poisson_counts,
+        poisson_counts / 7,
+        np.sqrt(poisson_counts),
         rng.gamma(0.5, size=X.shape) * (X > 0),
-        np.log2(1 + thin),
+        np.log2(1 + poisson_counts),
         100 * X + 0.5,
     ]
-    for data in other_items:
+    for data in matrices:
         assert preparation_of_counts(as_matrix(data), False) is None
 
 
 def test_counts_are_whitened_without_a_word():
     X = counts(0, 60)[0]
-    estimated = X + 0.3 * (np.random.default_rng(0).random(X.shape) < 0.05) * (X > 0)
-    for data in (X, X.astype(int), sp.csr_array(X), estimated):
+    is_estimated = (np.random.default_rng(0).random(X.shape) < 0.05) & (X > 0)
+    estimated_counts = X + 0.3 * is_estimated
+    for data in (X, X.astype(int), sp.csr_array(X), estimated_counts):
         whitener(data)
+
     gaps = X.copy()
     gaps[3, :5] = np.nan
     IhSC(4, whiten="counts", missing="fit", random_state=0).fit(gaps)

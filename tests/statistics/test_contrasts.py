@@ -43,45 +43,43 @@ def test_contrasts_by_their_definition(missing, shifted):
     labels = model.labels_
     scales = model.scales_
     top = top_features(X, model, n_features=5, original=X + 9 if shifted else None)
-    two = top_features(X, model, n_features=2, original=X + 9 if shifted else None)
+    top_two = top_features(X, model, n_features=2, original=X + 9 if shifted else None)
     means = np.array([np.nanmean(X[labels == k], axis=0) for k in range(4)])
 
     assert_allclose(top.means, means + 9 * shifted)
 
     residual = np.empty_like(X)
     for k in range(4):
-        own_rows = X[labels == k]
-        directions = scales[labels == k, None]
-        directions = np.where(np.isnan(own_rows), np.nan, 1 if shifted else directions)
-        pattern = np.nansum(directions * own_rows, axis=0) / np.nansum(
-            directions**2, axis=0
-        )
-        residual[labels == k] = own_rows - directions * pattern
+        members = X[labels == k]
+        factors = scales[labels == k, None]
+        factors = np.where(np.isnan(members), np.nan, 1 if shifted else factors)
+        products = np.nansum(factors * members, axis=0)
+        pattern = products / np.nansum(factors**2, axis=0)
+        residual[labels == k] = members - factors * pattern
     noise = np.sqrt(np.nanmean(residual**2, axis=0))
     lengths = 1 if shifted else np.linalg.norm(means, axis=1, keepdims=True)
-    unit = means / lengths
+    unit_means = means / lengths
     lengths = lengths * np.ones(4)[:, None]
     for k in range(4):
-        equal_levels = np.where(np.isnan(X), np.nan, unit[labels])[labels != k]
-        other_items = lengths[k] * np.nanmean(equal_levels, axis=0)  # by their cells
-        assert_allclose(top.others[k], other_items + 9 * shifted)
-        contrast = (means[k] - other_items) / noise
+        other_cells = np.where(np.isnan(X), np.nan, unit_means[labels])[labels != k]
+        other_mean = lengths[k] * np.nanmean(other_cells, axis=0)  # by their cells
+        assert_allclose(top.others[k], other_mean + 9 * shifted)
+        contrast = (means[k] - other_mean) / noise
         assert_allclose(top.contrasts[k], contrast)
-        own_rows = np.sign(contrast) * (np.abs(contrast) - 2 * top.errors[k])
-        assert_array_equal(top.more[k], np.argsort(-own_rows)[:5])
-        assert_array_equal(top.less[k], np.argsort(own_rows)[:5])
+        bounds = np.sign(contrast) * (np.abs(contrast) - 2 * top.errors[k])
+        assert_array_equal(top.more[k], np.argsort(-bounds)[:5])
+        assert_array_equal(top.less[k], np.argsort(bounds)[:5])
         order = np.argsort(-top.scores[k])
         quarter = abs(contrast[order[0]]) / 4
-        is_clear = [j for j in order if top.p_values[k, j] * 30 < 0.05]
-        is_clear = [j for j in is_clear if abs(contrast[j]) > min(quarter, 0.5)]
-        ahead = [j for j in is_clear if contrast[j] > quarter][:3]
-        chosen = [*ahead, *(j for j in is_clear if j not in ahead)][:5]
+        certain = [j for j in order if top.p_values[k, j] * 30 < 0.05]
+        certain = [j for j in certain if abs(contrast[j]) > min(quarter, 0.5)]
+        raised = [j for j in certain if contrast[j] > quarter][:3]
+        chosen = [*raised, *(j for j in certain if j not in raised)][:5]
         chosen = sorted(chosen, key=lambda j: -abs(contrast[j]))
-        is_above, is_below = (
-            [j for j in chosen if s * contrast[j] > 0] for s in (1, -1)
-        )
-        assert top.features[k].tolist() == is_above + is_below
-        assert is_clear[0] in two.features[k]  # also if it is of less
+        raised = [j for j in chosen if contrast[j] > 0]
+        lowered = [j for j in chosen if contrast[j] < 0]
+        assert top.features[k].tolist() == raised + lowered
+        assert certain[0] in top_two.features[k]  # also if it is of less
 
     assert 0 not in np.concatenate(top.features)
 
@@ -136,18 +134,18 @@ def test_clusters_without_rows_single_clusters_and_outliers():
 
     assert top.sizes.tolist() == [20, 20, 0]
     assert not top.contrasts[2].any()
-    assert [len(lines) for lines in (top.more[2], top.less[2])] == [0, 0]
+    assert len(top.more[2]) == len(top.less[2]) == 0
 
-    is_inside = top_features(X[:40], labels[:40])
+    top_of_two = top_features(X[:40], labels[:40])
 
-    assert_allclose(top.means[:2], is_inside.means)
+    assert_allclose(top.means[:2], top_of_two.means)
     assert typical_rows(X, model)[2].tolist() == []
     assert "2 (0 rows): nothing that could not be chance" in str(top)
 
-    item = top_features(X, np.zeros(60, int), n_features=2)
+    top_of_one = top_features(X, np.zeros(60, int), n_features=2)
 
-    assert np.isnan(item.others).all()
-    assert item.features[0].tolist() == [*np.argsort(-item.scores[0])[:2]]
+    assert np.isnan(top_of_one.others).all()
+    assert top_of_one.features[0].tolist() == [*np.argsort(-top_of_one.scores[0])[:2]]
 
 
 def test_nothing_is_said_of_what_was_not_observed():
@@ -156,16 +154,16 @@ def test_nothing_is_said_of_what_was_not_observed():
     X[labels != 2, 4] = np.nan
     top = top_features(X, IhSC(3, missing="fit", random_state=0).fit(X))
     order = np.argsort([*map(int, np.nanargmax(top.means[:, :3], axis=1))])
-    no_mean = np.isnan(top.means[order])
-    no_others = np.isnan(top.others[order])
+    lacks_mean = np.isnan(top.means[order])
+    lacks_others = np.isnan(top.others[order])
 
-    assert_array_equal(np.argwhere(no_mean), [[0, 4], [1, 3], [1, 4]])
-    assert_array_equal(np.argwhere(no_others), [[2, 4]])
+    assert_array_equal(np.argwhere(lacks_mean), [[0, 4], [1, 3], [1, 4]])
+    assert_array_equal(np.argwhere(lacks_others), [[2, 4]])
 
-    silent = no_mean | no_others
+    is_silent = lacks_mean | lacks_others
 
-    assert_array_equal(top.contrasts[order] == 0, silent)
-    assert not (top.is_clear[order] & silent).any()
+    assert_array_equal(top.contrasts[order] == 0, is_silent)
+    assert not (top.is_clear[order] & is_silent).any()
 
 
 @pytest.mark.parametrize("counts", [False, True])
@@ -173,37 +171,37 @@ def test_errors_of_contrasts(counts):
     # Clusters of one pattern, of 150, 100 and 50 rows: every contrast is 0.
     rng = np.random.default_rng(0)
     labels = np.repeat([0, 1, 2], [150, 100, 50])
-    excess = []
+    is_beyond = []
     for _ in range(20):
         means = rng.lognormal(0, 0.4, (300, 1)) * (3 + rng.gamma(2, 3, 40))
         X = rng.poisson(means) if counts else rng.normal(means, 3)
         top = top_features(X.astype(float), labels)
-        excess.append(np.abs(top.contrasts) > 2 * top.errors)
-        assert_array_equal(excess[-1], top.p_values < 0.0455)
+        is_beyond.append(np.abs(top.contrasts) > 2 * top.errors)
+        assert_array_equal(is_beyond[-1], top.p_values < 0.0455)
 
-    assert 0.02 < np.mean(excess) < 0.08
+    assert 0.02 < np.mean(is_beyond) < 0.08
 
 
 @pytest.mark.parametrize("missing", [0, 0.3])
 def test_errors_are_those_of_rows_drawn_anew(missing):
     X, _ = make_ihgmm(200, 10, 2, scale_ratio=10, random_state=0)
     rng = np.random.default_rng(0)
-    drawn = []
     X[rng.random(X.shape) < missing] = np.nan
     model = IhSC(2, missing="fit", random_state=0).fit(X)
     top = top_features(X, model)
     labels = model.labels_
+    differences = []
     for _ in range(300):
         rows = [
             rng.choice(np.flatnonzero(labels == k), sum(labels == k)) for k in (0, 1)
         ]
         means = np.stack([np.nanmean(X[part], axis=0) for part in rows])
         lengths = np.linalg.norm(means, axis=1, keepdims=True)
-        drawn.append(means - lengths * (means / lengths)[::-1])
-    of_means = top.means - top.others
-    noise = of_means / top.contrasts
+        differences.append(means - lengths * (means / lengths)[::-1])
+    difference = top.means - top.others
+    noise = difference / top.contrasts
 
-    assert_allclose(np.std(drawn, axis=0) / noise, top.errors, rtol=0.2)
+    assert_allclose(np.std(differences, axis=0) / noise, top.errors, rtol=0.2)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -211,11 +209,11 @@ def test_all_kinds_of_arrays_say_the_same(kind, tmp_path):
     X, _ = make_ihgmm(120, 12, 3, random_state=0)
     model = IhSC(3, random_state=0).fit(X)
     top = top_features(X, model)
-    own_rows = top_features(kind(X, tmp_path), model)
+    result = top_features(kind(X, tmp_path), model)
 
-    assert own_rows.names == top.names
-    assert_allclose(own_rows.contrasts, top.contrasts)
-    assert_allclose(own_rows.errors, top.errors)
+    assert result.names == top.names
+    assert_allclose(result.contrasts, top.contrasts)
+    assert_allclose(result.errors, top.errors)
 
 
 def test_names_and_frames():
@@ -251,14 +249,14 @@ def test_rare_words_are_told_by_where_they_are():
     top = top_features(sp.csr_array(np.column_stack([words, shared])), topics)
     lines = " ".join(str(top).split()).split("rows): ")[1:]
     for topic, line in enumerate(lines):
-        own_rows = {f"x{j}" for j in range(15 * topic, 15 * topic + 15)}
-        assert len(own_rows & {*re.findall(r"x\d+", line)}) >= 2
+        topic_words = {f"x{j}" for j in range(15 * topic, 15 * topic + 15)}
+        assert len(topic_words & {*re.findall(r"x\d+", line)}) >= 2
 
     assert "perhaps more" in lines[5]
 
-    lacks = [re.findall("less ([^;]*?)(?: .*)?$", line) for line in lines]
+    lacking_words = [re.findall("less ([^;]*?)(?: .*)?$", line) for line in lines]
 
-    assert lacks == [["x90"], [], [], [], [], []]
+    assert lacking_words == [["x90"], [], [], [], [], []]
     assert min(map(len, top.less)) == 10
 
 
@@ -275,10 +273,10 @@ def test_rare_words_are_told_by_where_they_are():
 )
 def test_bad_input(change, message):
     X, _ = noisy(2 * np.eye(3) + 1, [20, 20, 20])
-    fitted = {"X": X, "model": IhSC(3, random_state=0).fit(X)} | change
+    arguments = {"X": X, "model": IhSC(3, random_state=0).fit(X)} | change
 
     with pytest.raises(ValueError, match=message):
-        top_features(**fitted)
+        top_features(**arguments)
 
 
 def typical_by_definition(X, fit, n_rows):
@@ -315,11 +313,12 @@ def test_a_pipeline_stands_for_its_last_step():
     model = make_pipeline(CountVectorizer(), TfidfTransformer(norm=None), IhSC(2))
     model.fit(texts)
     X = model[:-1].transform(texts)
-    last = model[-1]
+    estimator = model[-1]
     top = top_features(texts, model)
     counts = model[0].transform(texts).toarray()
+    mean = counts[estimator.labels_ == 0].mean(axis=0)
 
-    assert_allclose(top.means[0], counts[last.labels_ == 0].mean(axis=0))  # no weights
+    assert_allclose(top.means[0], mean)  # no weights
 
     words = [{top.names[j] for j in columns} for columns in top.more]
 
@@ -330,12 +329,12 @@ def test_a_pipeline_stands_for_its_last_step():
 
     rows = typical_rows(texts, model)
 
-    assert [*map(list, rows)] == [*map(list, typical_rows(X, last))]
-    assert diagnose(texts, model).verdict == diagnose(X, last).verdict
+    assert [*map(list, rows)] == [*map(list, typical_rows(X, estimator))]
+    assert diagnose(texts, model).verdict == diagnose(X, estimator).verdict
 
     title = plot_confidence(texts, model).get_title()
 
-    assert title == plot_confidence(X, last).get_title()
+    assert title == plot_confidence(X, estimator).get_title()
 
     page = write_report(texts, model).html
 
@@ -363,12 +362,13 @@ def test_data_in_other_units_than_those_of_the_fit_are_told(whiten):
     X = rng.poisson(patterns * rng.uniform(0.5, 1.5, (150, 1))).astype(float)
     model = IhSC(3, whiten=whiten, random_state=0).fit(X)
     with warnings.catch_warnings(action="error"):
-        for is_same in (X, X.astype(np.float32), sp.csr_array(X)):
-            top_features(is_same, model)
-            diagnose(is_same, model)
-    for second in (np.log1p(X), 10 * X):
+        for data in (X, X.astype(np.float32), sp.csr_array(X)):
+            top_features(data, model)
+            diagnose(data, model)
+
+    for changed in (np.log1p(X), 10 * X):
         with pytest.warns(PreparationWarning, match=r"^Rows of X are .* such as one"):
-            top_features(second, model)
+            top_features(changed, model)
 
 
 def test_wild_cells_have_no_part_in_what_sets_apart():
@@ -376,13 +376,14 @@ def test_wild_cells_have_no_part_in_what_sets_apart():
     X[[3, 50, 90], [4, 0, 7]] = 400.0
     model = make_pipeline(ColumnScaler("scale"), IhSC(3, outliers="cells"))
     top = top_features(X, model.fit(X))
-    last = model[-1]
+    estimator = model[-1]
+    cells = {*map(tuple, estimator.outlier_cells_.tolist())}
 
-    assert {(3, 4), (50, 0), (90, 7)} <= {*map(tuple, last.outlier_cells_.tolist())}
+    assert {(3, 4), (50, 0), (90, 7)} <= cells
 
-    known_labels = X.copy()
-    known_labels[tuple(last.outlier_cells_.T)] = np.nan
-    means = [np.nanmean(known_labels[last.labels_ == k], axis=0) for k in range(3)]
+    observed = X.copy()
+    observed[tuple(estimator.outlier_cells_.T)] = np.nan
+    means = [np.nanmean(observed[estimator.labels_ == k], axis=0) for k in range(3)]
 
     assert_allclose(top.means, means)
     assert top.same_size
@@ -408,7 +409,7 @@ def test_others_are_the_observed_cells_of_other_rows():
     X, _ = noisy(2 * np.eye(3) + 1, [20, 20, 20])
     X[:15, 1] = np.nan
     top = top_features(X, IhSC(3, missing="fit").fit(X), original=X + 100)
-    own_rows = IhSC(3, missing="fit").fit(X).labels_
-    expected = [np.nanmean(X[own_rows != k] + 100, axis=0) for k in range(3)]
+    labels = IhSC(3, missing="fit").fit(X).labels_
+    expected = [np.nanmean(X[labels != k] + 100, axis=0) for k in range(3)]
 
     assert_allclose(top.others, expected)

@@ -2,6 +2,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from correlated_noise import autoregressive
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import t
 
@@ -63,10 +64,10 @@ def test_scales_have_mean_one():
     assert np.isfinite(result.noise_levels).all()
     assert list(result.classes) == ["b", "t", "x", "z"]
 
-    larger = estimate_parameters(X, labels, 6)  # 4 and 5 are empty
+    padded = estimate_parameters(X, labels, 6)  # 4 and 5 are empty
 
-    assert_allclose(larger.centers, np.vstack([result.centers, np.zeros((2, 10))]))
-    assert np.isinf(larger.center_errors[4:]).all()
+    assert_allclose(padded.centers, np.vstack([result.centers, np.zeros((2, 10))]))
+    assert np.isinf(padded.center_errors[4:]).all()
 
 
 def hollow_fit(X, weights, steps=1_000):
@@ -123,9 +124,9 @@ def test_errors_are_the_spread_over_draws(n, p):
      ((180, 400, 3), "common")],
 )  # fmt: skip
 def test_intervals_hold_the_truth(shape, structure):
-    stored = []
-    smallest = []
-    entries = []
+    coverage = []
+    coverage_in_smallest = []
+    coverage_of_entries = []
     cases = product([1.0, 3.0, 20.0], [0.2, 1.0], [1.0, 3.0])
     for seed, (ratio, balance, constant) in enumerate(cases):
         sample = make_ihgmm(
@@ -135,20 +136,14 @@ def test_intervals_hold_the_truth(shape, structure):
         )  # fmt: skip
         scales, centers = normalized(sample.labels, sample.scales, sample.centers)
         result = estimate_parameters(sample.X, sample.labels)
-        is_right = inside(result.scale_intervals(), scales)
-        stored.append(is_right.mean())
-        smallest.append(is_right[sample.labels == shape[2] - 1].mean())
-        entries.append(inside(result.center_intervals(), centers).mean())
+        is_inside = inside(result.scale_intervals(), scales)
+        coverage.append(is_inside.mean())
+        coverage_in_smallest.append(is_inside[sample.labels == shape[2] - 1].mean())
+        coverage_of_entries.append(inside(result.center_intervals(), centers).mean())
 
-    assert 0.93 < np.mean(stored) < 0.97
-    assert 0.91 < np.mean(smallest) < 0.99  # a few hundred rows in all
-    assert 0.93 < np.mean(entries) < 0.97
-
-
-def autoregressive(noise, r=0.5):
-    for j in range(1, noise.shape[1]):
-        noise[:, j] = r * noise[:, j - 1] + np.sqrt(1 - r**2) * noise[:, j]
-    return noise
+    assert 0.93 < np.mean(coverage) < 0.97
+    assert 0.91 < np.mean(coverage_in_smallest) < 0.99  # a few hundred rows in all
+    assert 0.93 < np.mean(coverage_of_entries) < 0.97
 
 
 def drawn(kind, seed, n=240, p=100, k=3):
@@ -162,36 +157,37 @@ def drawn(kind, seed, n=240, p=100, k=3):
         centers = rng.gamma(1, size=p) / 2 + rng.gamma(1, size=(k, p)) / 2
         mean = scales[:, None] * centers[labels]
         X = rng.poisson(mean) if kind == "counts" else rng.exponential(mean)
-        noisiest = centers
+        spreads = centers
     else:
         noise = rng.standard_normal((n, p))
-        noise = autoregressive(noise) if kind == "correlated" else noise
+        noise = autoregressive(noise, 0.5) if kind == "correlated" else noise
         X = scales[:, None] * centers[labels] + noise * deviations
-        noisiest = np.tile(deviations, (k, 1))
-    return X, labels, scales, centers, np.argsort(-noisiest, axis=1)[:, : p // 10]
+        spreads = np.tile(deviations, (k, 1))
+    return X, labels, scales, centers, np.argsort(-spreads, axis=1)[:, : p // 10]
 
 
 @pytest.mark.parametrize("kind", ["equal", "columns", "correlated", "counts", "gamma"])
 def test_intervals_hold_the_truth_whatever_the_noise(kind):
     # By the noise level of the rows alone, scales were held in 75% (counts) and 59%
     # (gamma) of cases, centres in the noisiest tenth of columns in 57 to 74%.
-    stored = []
-    entries = []
+    coverage = []
+    coverage_of_entries = []
     for seed in range(15):
         X, labels, scales, centers, noisiest = drawn(kind, seed)
         scales, centers = normalized(labels, scales, centers)
         result = estimate_parameters(X, labels)
-        stored.append(inside(result.scale_intervals(), scales).mean())
-        is_right = inside(result.center_intervals(), centers)
-        entries.append(np.take_along_axis(is_right, noisiest, axis=1).mean())
+        coverage.append(inside(result.scale_intervals(), scales).mean())
+        is_inside = inside(result.center_intervals(), centers)
+        is_inside = np.take_along_axis(is_inside, noisiest, axis=1)
+        coverage_of_entries.append(is_inside.mean())
 
-    assert 0.92 < np.mean(stored) < 0.97
-    assert 0.89 < np.mean(entries) < 0.98  # gamma: .91; the error is .01
+    assert 0.92 < np.mean(coverage) < 0.97
+    assert 0.89 < np.mean(coverage_of_entries) < 0.98  # gamma: .91; the error is .01
 
 
 def test_centres_of_rows_with_forty_counts():
     # Version 0.3 held .90 of such entries.
-    stored = []
+    coverage = []
     for seed in range(8):
         rng = np.random.default_rng(seed)
         labels = np.arange(600) % 3
@@ -200,9 +196,9 @@ def test_centres_of_rows_with_forty_counts():
         means = rng.uniform(0.5, 1.5, (600, 1)) * profiles[labels]
         result = estimate_parameters(rng.poisson(means), labels)
         centers = [means[labels == j].mean(axis=0) for j in range(3)]
-        stored.append(inside(result.center_intervals(), np.array(centers)))
+        coverage.append(inside(result.center_intervals(), np.array(centers)))
 
-    assert 0.93 < np.mean(stored) < 0.97
+    assert 0.93 < np.mean(coverage) < 0.97
 
 
 def coloured(kind, seed, n=400, p=150, k=4):
@@ -228,33 +224,33 @@ def coloured(kind, seed, n=400, p=150, k=4):
 @pytest.mark.parametrize("kind", ["factors", "blocks", "alternating"])
 def test_correlated_noise_does_not_turn_centers(kind):
     # Weights by scale and noise level gave .80, .89 and .92.
-    entries = []
+    coverage = []
     for seed in range(20):
         X, labels, centers = coloured(kind, seed)
         result = estimate_parameters(X, labels)
-        entries.append(inside(result.center_intervals(), centers).mean())
+        coverage.append(inside(result.center_intervals(), centers).mean())
 
-    assert 0.93 < np.mean(entries) < 0.97
+    assert 0.93 < np.mean(coverage) < 0.97
 
 
 def test_weights_favour_quiet_rows():
     sigma = np.repeat([0.2, 4.0], 50)
     theta = np.full(800, 0.5)
-    gain = []
+    gains = []
     for seed in range(3):
         rng = np.random.default_rng(seed)
         omega = rng.uniform(0.5, 1.5, 100)
         omega /= omega.mean()
         X = np.outer(omega, theta) + sigma[:, None] * rng.normal(size=(100, 800))
         result = estimate_parameters(X, np.zeros(100))
-        baseline = X.T @ omega / (omega @ omega)
+        unweighted = X.T @ omega / (omega @ omega)
         # Along the centre, all of whose entries are equal, the error is another one.
         error = np.std(result.centers[0] - theta)
         stated = result.center_errors
         assert error == pytest.approx(np.sqrt(np.mean(stated**2)), rel=0.15)
-        gain.append(np.std(baseline - theta) / error)
+        gains.append(np.std(unweighted - theta) / error)
 
-    assert np.mean(gain) > 5
+    assert np.mean(gains) > 5
 
 
 def test_level_widens_intervals():
@@ -263,18 +259,17 @@ def test_level_widens_intervals():
 
     assert (result.center_freedom < 29).all()
 
-    freedom = t.ppf(0.995, result.center_freedom)[:, None]
+    quantiles = t.ppf(0.995, result.center_freedom)[:, None]
     for intervals, values, reach in [
         (result.scale_intervals, result.scales, t.ppf(0.995, 39) * result.scale_errors),
-        (result.center_intervals, result.centers, freedom * result.center_errors),
+        (result.center_intervals, result.centers, quantiles * result.center_errors),
     ]:
-        narrow = intervals(0.5)
-        wide_data = intervals(0.99)
-        assert narrow.shape == (*values.shape, 2)
-        assert (
-            (wide_data[..., 0] < narrow[..., 0]) & (narrow[..., 1] < wide_data[..., 1])
-        ).all()
-        assert_allclose(wide_data[..., 1], values + reach)
+        narrow_lower, narrow_upper = np.moveaxis(intervals(0.5), -1, 0)
+        lower, upper = np.moveaxis(intervals(0.99), -1, 0)
+        assert intervals(0.5).shape == (*values.shape, 2)
+        assert (lower < narrow_lower).all()
+        assert (narrow_upper < upper).all()
+        assert_allclose(upper, values + reach)
         for level in (0, 1, 95, -0.5, np.nan):
             with pytest.raises(ValueError, match=f"level={level}"):
                 intervals(level)
@@ -284,9 +279,8 @@ def test_level_widens_intervals():
 
 def test_clusters_without_enough_rows_have_infinite_errors():
     X, labels = make_ihgmm(40, 10, 2, random_state=0)
-    # a row alone, and a pair
-    labels[0] = 2
-    labels[1:3] = 3
+    labels[0] = 2  # a row alone
+    labels[1:3] = 3  # a pair
     result = estimate_parameters(X, labels)
 
     assert result.scale_errors[0] == 0
@@ -299,9 +293,9 @@ def test_clusters_without_enough_rows_have_infinite_errors():
     assert_allclose(result.scales[1:3], norms / norms.mean())
     assert np.isfinite(result.scale_errors[3:]).all()
 
-    separate = np.arange(4)[:, None] == np.full(10, 2)
+    is_single = np.arange(4)[:, None] == np.full(10, 2)
 
-    assert_array_equal(np.isinf(result.center_errors), separate)
+    assert_array_equal(np.isinf(result.center_errors), is_single)
     assert np.isinf(result.center_intervals()[2]).all()
 
 
@@ -327,6 +321,7 @@ def test_zero_rows_and_rows_without_a_pattern():
     # Orthogonal rows, and none at all: nothing to compare a row with.
     for Y in (np.eye(5), np.zeros((5, 3)), np.ones((5, 1)) + np.eye(5)[:, :1]):
         assert np.isinf(estimate_parameters(Y, np.zeros(5)).scale_errors).all()
+
     # Rows 1 and 2 resemble row 0 and contradict each other.
     Y = np.array([[3.0, 0, 0], [1, 2, 0], [1, -2, 0]])
 
@@ -344,6 +339,6 @@ def test_zero_rows_and_rows_without_a_pattern():
     ],
 )
 def test_bad_input(change, message):
-    argument = {"X": np.ones((6, 3)), "labels": [0, 1, 0, 1, 0, 1], **change}
+    arguments = {"X": np.ones((6, 3)), "labels": [0, 1, 0, 1, 0, 1], **change}
     with pytest.raises((ValueError, TypeError), match=message):
-        estimate_parameters(**argument)
+        estimate_parameters(**arguments)

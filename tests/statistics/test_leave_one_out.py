@@ -27,8 +27,8 @@ def naive(X, weights):
     """Form every centre without the row, one after the other."""
     cosines = np.empty(weights.shape)
     for i in range(len(X)):
-        remaining = np.arange(len(X)) != i
-        centers = weights[remaining].T @ X[remaining]
+        is_kept = np.arange(len(X)) != i
+        centers = weights[is_kept].T @ X[is_kept]
         length = np.linalg.norm(centers, axis=1) * np.linalg.norm(X[i])
         cosines[i] = centers @ X[i] / length
     return cosines
@@ -37,32 +37,32 @@ def naive(X, weights):
 def test_leave_one_out_agrees_with_leaving_out(kind):
     X, _ = make_ihgmm(40, 30, 3, separation=4.0, random_state=0)
     weights = np.random.default_rng(0).random((40, 3))
-    record, directions = leave_one_out(as_matrix(kind(X)), weights)
+    projections, directions = leave_one_out(as_matrix(kind(X)), weights)
 
-    assert_allclose(record.cosines, naive(X, weights), atol=1e-10)
+    assert_allclose(projections.cosines, naive(X, weights), atol=1e-10)
     assert_allclose(directions.sums, X.T @ weights, atol=1e-10)
 
-    remaining = np.arange(40) != 7
-    centers = weights[remaining].T @ X[remaining]
+    is_kept = np.arange(40) != 7
+    centers = weights[is_kept].T @ X[is_kept]
 
-    assert_allclose(record.center_sqnorms[7], (centers**2).sum(axis=1))
-    assert_allclose(record.loads[7], (weights[remaining] ** 2).sum(axis=0))
+    assert_allclose(projections.center_sqnorms[7], (centers**2).sum(axis=1))
+    assert_allclose(projections.loads[7], (weights[is_kept] ** 2).sum(axis=0))
 
 
 def test_accuracy_is_the_squared_cosine_with_the_true_centre():
     errors = []
     for seed in range(20):
-        s = make_ihgmm(
+        sample = make_ihgmm(
             60, 500, 2, separation=8.0, scale_ratio=2, noise_levels=1.0,
             random_state=seed, return_params=True,
         )  # fmt: skip
-        weights = indicators(as_matrix(s.X), s.labels, 2) * s.scales[:, None]
-        X = as_matrix(s.X)
+        X = as_matrix(sample.X)
+        weights = indicators(X, sample.labels, 2) * sample.scales[:, None]
         _, directions = leave_one_out(X, weights)
-        record = project_rows(X, X.sqnorms, directions)
-        cosines = np.einsum("jk,kj->k", directions.sums, s.centers)
-        cosines /= np.sqrt(directions.sqnorms) * np.linalg.norm(s.centers, axis=1)
-        errors.append(record.accuracy(np.ones(2))[0] - cosines**2)
+        projections = project_rows(X, X.sqnorms, directions)
+        cosines = np.einsum("jk,kj->k", directions.sums, sample.centers)
+        cosines /= np.sqrt(directions.sqnorms) * np.linalg.norm(sample.centers, axis=1)
+        errors.append(projections.accuracy(np.ones(2))[0] - cosines**2)
 
     assert abs(np.mean(errors)) < 0.01
 
@@ -72,20 +72,20 @@ def test_likelihood_with_known_noise_integrates_the_length():
     x = np.array([1.3, 0.4])
     sigma = 0.7
     cosine = np.array([[x[0] / np.linalg.norm(x)]])
-    item = np.ones((1, 1))
     # The centre is exact, and of length one.
-    record = Projections(
+    projections = Projections(
         cosines=cosine,
-        center_sqnorms=item,
-        loads=0 * item,
+        center_sqnorms=np.ones((1, 1)),
+        loads=np.zeros((1, 1)),
         sqnorms=np.array([x @ x]),
         n_features=2,
     )
-    value = joint_log_likelihood(record, np.array([0.5]), np.array([sigma**2]))[0, 0]
+    shares = np.array([0.5])
+    values = joint_log_likelihood(projections, shares, np.array([sigma**2]))
     lengths = np.linspace(0, 20, 20_001)
     density = norm.pdf(x[0], lengths, sigma) * norm.pdf(x[1], 0, sigma)
 
-    assert_allclose(value, np.log(0.5 * trapezoid(density, lengths)), atol=1e-6)
+    assert_allclose(values[0, 0], np.log(0.5 * trapezoid(density, lengths)), atol=1e-6)
 
 
 @pytest.mark.filterwarnings("ignore:Labels may be unstable")
@@ -108,8 +108,8 @@ def test_near_the_threshold_labels_are_close_to_the_oracle(shape, balance, const
         data = as_matrix(sample.X)
         mixture = fit_mixture(data, indicators(data, refined.labels, k), tol=1e-3)
         soft = mixture.memberships.argmax(axis=1)
-        result = (start, refined.labels, soft, label_oracle(sample))
-        rates.append([misclassification_rate(sample.labels, z) for z in result])
+        labelings = (start, refined.labels, soft, label_oracle(sample))
+        rates.append([misclassification_rate(sample.labels, z) for z in labelings])
     rates = np.array(rates)
     before, after, soft, oracle = rates.mean(axis=0)
     error = np.std(rates[:, 1] - rates[:, 0]) / np.sqrt(6)
@@ -132,9 +132,11 @@ def test_right_labels_stay_and_wrong_ones_change(dtype):
 
     assert_array_equal(refine_labels(X, start, 2).labels, labels)
 
-    item = refine_labels(X, np.zeros(60, dtype), 1)
+    refined = refine_labels(X, np.zeros(60, dtype), 1)
 
-    assert (item.labels.max(), item.n_iter, item.converged) == (0, 0, True)
+    assert not refined.labels.any()
+    assert refined.n_iter == 0
+    assert refined.converged
 
 
 def test_no_cluster_is_emptied():
@@ -158,8 +160,8 @@ def test_cap():
 
     messages = []
     data = as_matrix(X)
-    members = indicators(data, start, 5)
-    mixture = fit_mixture(data, members, max_iter=3, say=messages.append)
+    start_memberships = indicators(data, start, 5)
+    mixture = fit_mixture(data, start_memberships, max_iter=3, say=messages.append)
 
     assert mixture.change > 1e-4
     assert mixture.n_iter == len(messages) == 3
@@ -172,14 +174,14 @@ def test_a_settled_mixture_is_what_its_memberships_make(noise):
     X, labels = make_ihgmm(150, 40, 3, random_state=0, **options)
     data = as_matrix(X)
     start = indicators(data, labels, 3)
-    fitted = fit_mixture(data, start, noise=noise, tol=1e-8)
-    result = fitted.memberships
-    judged = fit_mixture(data, result, noise=noise, settling=3, max_iter=1)
+    mixture = fit_mixture(data, start, noise=noise, tol=1e-8)
+    memberships = mixture.memberships
+    next_mixture = fit_mixture(data, memberships, noise=noise, settling=3, max_iter=1)
 
-    assert_allclose(judged.memberships, result, atol=1e-3)
-    assert judged.log_likelihood == pytest.approx(fitted.log_likelihood, rel=1e-3)
+    assert_allclose(next_mixture.memberships, memberships, atol=1e-3)
+    assert_allclose(next_mixture.log_likelihood, mixture.log_likelihood, rtol=1e-3)
 
-    second = fitted.in_order(np.array([2, 0, 1]), HOST)
+    reordered = mixture.in_order(np.array([2, 0, 1]), HOST)
 
-    assert_array_equal(second.memberships[:, 0], fitted.memberships[:, 2])
-    assert_array_equal(second.center_sums.sums[:, 0], fitted.center_sums.sums[:, 2])
+    assert_array_equal(reordered.memberships[:, 0], mixture.memberships[:, 2])
+    assert_array_equal(reordered.center_sums.sums[:, 0], mixture.center_sums.sums[:, 2])

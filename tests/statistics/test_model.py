@@ -78,9 +78,9 @@ def test_noise_structures():
 
     assert len(set(zip(sigma, labels, strict=True))) == 3
 
-    argument = np.linspace(0, 2, 60)
+    noise_levels = np.linspace(0, 2, 60)
 
-    assert_array_equal(levels(noise_levels=argument)[0], argument)
+    assert_array_equal(levels(noise_levels=noise_levels)[0], noise_levels)
 
 
 def test_given_centers_and_scales():
@@ -97,25 +97,21 @@ def test_given_centers_and_scales():
 
 
 def test_seeds_and_dtype():
-    a, b, c = (make_ihgmm(30, 8, 2, random_state=s)[0] for s in (0, 0, 1))
+    def draw(seed, **options):
+        return make_ihgmm(30, 8, 2, random_state=seed, **options)[0]
 
-    assert_array_equal(a, b)
-    assert (a != c).any()
+    assert_array_equal(draw(0), draw(0))
+    assert (draw(0) != draw(1)).any()
 
     state = np.random.RandomState(0)
-    item, two = (make_ihgmm(30, 8, 2, random_state=state)[0] for _ in range(2))
 
-    assert (item != two).any()
+    assert (draw(state) != draw(state)).any()
+    assert draw(np.random.default_rng(5), dtype=np.float32).dtype == "float32"
 
-    rng = np.random.default_rng(5)
-    single = make_ihgmm(30, 8, 2, random_state=rng, dtype=np.float32)[0]
-
-    assert single.dtype == "float32"
-
-    before = np.random.get_state()[1].copy()  # noqa: NPY002
+    state_before = np.random.get_state()[1].copy()  # noqa: NPY002
     make_ihgmm(10, 4, 2)
 
-    assert_array_equal(np.random.get_state()[1], before)  # noqa: NPY002
+    assert_array_equal(np.random.get_state()[1], state_before)  # noqa: NPY002
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from correlated_noise import autoregressive
 from numpy.testing import assert_allclose, assert_array_equal
 
 from ihgmm import (
@@ -31,12 +32,12 @@ def planted(seed, share, times):
     X = sample(seed)
     rng = np.random.default_rng([seed, 1])
     rows = rng.choice(len(X), round(share * len(X)), replace=False)
-    away = rng.standard_normal((len(rows), X.shape[1]))
-    away /= np.linalg.norm(away, axis=1, keepdims=True)
-    X[rows] = times * np.median(np.linalg.norm(X, axis=1)) * away
-    is_odd = np.zeros(len(X), dtype=bool)
-    is_odd[rows] = True
-    return X, is_odd
+    directions = rng.standard_normal((len(rows), X.shape[1]))
+    directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+    X[rows] = times * np.median(np.linalg.norm(X, axis=1)) * directions
+    is_outlier = np.zeros(len(X), dtype=bool)
+    is_outlier[rows] = True
+    return X, is_outlier
 
 
 @pytest.fixture(scope="module")
@@ -51,28 +52,29 @@ def model(data):
 
 @pytest.mark.parametrize(("share", "times"), [(0.01, 3), (0.05, 1000), (0.2, 3)])
 def test_long_rows_are_found(share, times):
-    is_wrong = 0
-    total = 0
+    n_false = 0
+    n_outliers = 0
     for seed in range(3):
-        X, is_odd = planted(seed, share, times)
-        labels_found = IhSC(4, outliers="auto", random_state=0).fit(X).labels_ < 0
-        assert labels_found[is_odd].all()
-        is_wrong = is_wrong + labels_found[~is_odd].sum()
-        total = total + is_odd.sum()
+        X, is_outlier = planted(seed, share, times)
+        is_flagged = IhSC(4, outliers="auto", random_state=0).fit(X).labels_ < 0
+        assert is_flagged[is_outlier].all()
+        n_false += is_flagged[~is_outlier].sum()
+        n_outliers += is_outlier.sum()
 
-    assert is_wrong <= 0.01 * total
+    assert n_false <= 0.01 * n_outliers
 
 
 def test_rows_in_no_direction_are_found():
     counts = np.zeros(3)
     for seed in range(6):
-        X, is_odd = planted(seed, 0.2, 1)
-        result = IhSC(4, outliers="auto", random_state=0).fit(X).labels_ < 0
-        counts += (result & is_odd).sum(), result.sum(), is_odd.sum()
-    pair, result, is_odd = counts
+        X, is_outlier = planted(seed, 0.2, 1)
+        is_flagged = IhSC(4, outliers="auto", random_state=0).fit(X).labels_ < 0
+        is_hit = is_flagged & is_outlier
+        counts += is_hit.sum(), is_flagged.sum(), is_outlier.sum()
+    n_hits, n_flagged, n_outliers = counts
 
-    assert pair / is_odd > 0.85
-    assert pair / result > 0.85
+    assert n_hits / n_outliers > 0.85
+    assert n_hits / n_flagged > 0.85
 
 
 def clump(seed, width):
@@ -88,17 +90,18 @@ def clump(seed, width):
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("width", [0.1, 1.0])
 def test_a_clump_of_huge_rows_is_found_or_takes_a_cluster_and_is_doubted(width, seed):
-    X, is_odd = clump(seed, width)
+    X, is_outlier = clump(seed, width)
     model = IhSC(4, outliers="auto", random_state=0).fit(X)
-    labels_found = model.labels_ < 0
-    if labels_found.any():
-        assert_array_equal(labels_found, is_odd)
+    is_flagged = model.labels_ < 0
+    if is_flagged.any():
+        assert_array_equal(is_flagged, is_outlier)
     else:  # it takes the place of a cluster
-        messages = diagnose(X, model).verdict
-        assert messages in (Verdict.OVERLAPPING, Verdict.NO_SEPARATION)
+        verdict = diagnose(X, model).verdict
+        assert verdict in (Verdict.OVERLAPPING, Verdict.NO_SEPARATION)
+
     labels = IhSC(5, outliers="auto", random_state=0).fit_predict(X)
 
-    assert np.mean((labels == labels[0]) != is_odd) < 0.02
+    assert np.mean((labels == labels[0]) != is_outlier) < 0.02
 
 
 @pytest.mark.parametrize("times", [3, 5, 20])
@@ -125,10 +128,7 @@ def by_rows(rng, n, p):
 
 
 def correlated(rng, n, p):
-    noise = rng.standard_normal((n, p))
-    for j in range(1, p):
-        noise[:, j] = 0.8 * noise[:, j - 1] + 0.6 * noise[:, j]
-    return noise
+    return autoregressive(rng.standard_normal((n, p)), 0.8)
 
 
 @pytest.mark.parametrize("noise", [None, t3, by_rows, correlated])
@@ -150,116 +150,116 @@ def test_rows_of_one_norm_are_not_flagged():
 
 
 def test_outliers_have_no_part_in_the_fit(data, model):
-    X, is_odd = data
-    other_model = IhSC(4, random_state=0).fit(X[~is_odd])
+    X, is_outlier = data
+    clean_model = IhSC(4, random_state=0).fit(X[~is_outlier])
 
-    assert_array_equal(model.labels_[~is_odd], other_model.labels_)
-    assert_allclose(model.cluster_centers_, other_model.cluster_centers_)
-    assert_allclose(model.eigenvalues_, other_model.eigenvalues_)
-    assert_allclose(model.scales_[~is_odd], other_model.scales_)
-
+    assert_array_equal(model.labels_[~is_outlier], clean_model.labels_)
+    assert_allclose(model.cluster_centers_, clean_model.cluster_centers_)
+    assert_allclose(model.eigenvalues_, clean_model.eigenvalues_)
+    assert_allclose(model.scales_[~is_outlier], clean_model.scales_)
     for values in (model.scales_, model.sizes_, model.noise_levels_):
-        assert_array_equal(np.isnan(values), is_odd)
+        assert_array_equal(np.isnan(values), is_outlier)
 
 
 def test_where_there_are_none_nothing_changes():
     X = sample(0)
     baseline = IhSC(4, random_state=0).fit(X)
-    arguments = IhSC(4, outliers="auto", random_state=0).fit(X)
+    model = IhSC(4, outliers="auto", random_state=0).fit(X)
 
     assert not hasattr(baseline, "outlier_scores_")
-    assert_array_equal(baseline.labels_, arguments.labels_)
-    assert_array_equal(baseline.scales_, arguments.scales_)
+    assert_array_equal(baseline.labels_, model.labels_)
+    assert_array_equal(baseline.scales_, model.scales_)
 
 
 @pytest.mark.parametrize("options", [{}, {"recipe": Recipe(space="projected")}])
 def test_predict_says_what_the_fit_said(data, options):
-    X, is_odd = data
+    X, is_outlier = data
     model = IhSC(4, outliers="auto", random_state=0, **options).fit(X)
 
     assert_array_equal(model.predict(X), model.labels_)
-    assert_array_equal(model.outlier_scores_ > model.outlier_threshold_, is_odd)
+    assert_array_equal(model.outlier_scores_ > model.outlier_threshold_, is_outlier)
 
-    new_rows = np.vstack([X[~is_odd][:5], 100 * np.eye(5, X.shape[1])])
+    new_rows = np.vstack([X[~is_outlier][:5], 100 * np.eye(5, X.shape[1])])
 
     assert_array_equal(model.predict(new_rows) < 0, np.arange(10) >= 5)
 
 
 def test_a_share_flags_the_strangest_rows(data):
-    X, is_odd = data
+    X, is_outlier = data
     model = IhSC(4, outliers=0.1, random_state=0).fit(X)
-    flagged = model.labels_ < 0
+    is_flagged = model.labels_ < 0
+    scores = model.outlier_scores_
 
-    assert flagged.sum() == 30
-    assert flagged[is_odd].all()
-    assert model.outlier_scores_[flagged].min() > model.outlier_scores_[~flagged].max()
+    assert is_flagged.sum() == 30
+    assert is_flagged[is_outlier].all()
+    assert scores[is_flagged].min() > scores[~is_flagged].max()
     assert_array_equal(model.predict(X), model.labels_)
 
 
 def test_the_number_of_clusters_is_that_of_other_rows(data):
-    X, is_odd = data
+    X, is_outlier = data
     model = IhSC("auto", outliers="auto", random_state=0).fit(X)
 
     assert model.n_clusters_ == 4
-    assert_array_equal(model.labels_ < 0, is_odd)
+    assert_array_equal(model.labels_ < 0, is_outlier)
 
 
 def test_a_sample_of_rows_teaches_the_rule():
     X = check_matrix(np.vstack([planted(0, 0.05, 5)[0], planted(1, 0.05, 5)[0]]))
     options = {"rng": np.random.default_rng(0)}
     rule = find_outliers(X, 8, "auto", **options)
-    drawn = find_outliers(X, 8, "auto", max_rows=400, **options)
+    sample_rule = find_outliers(X, 8, "auto", max_rows=400, **options)
 
-    assert drawn.lines.embedding.directions is not rule.lines.embedding.directions
-    assert_array_equal(drawn(X), rule(X))
+    assert sample_rule.lines.embedding.directions is not rule.lines.embedding.directions
+    assert_array_equal(sample_rule(X), rule(X))
 
-    share = find_outliers(X, 8, 0.1, max_rows=400, **options)
+    share_rule = find_outliers(X, 8, 0.1, max_rows=400, **options)
 
-    assert share(X).sum() == 60
+    assert share_rule(X).sum() == 60
 
 
 @pytest.mark.parametrize("noise", ["individual", "class", "common"])
 def test_mixtures(data, noise):
-    X, is_odd = data
+    X, is_outlier = data
     model = IhGMM(4, noise=noise, outliers="auto", random_state=0).fit(X)
-    other_model = IhGMM(4, noise=noise, random_state=0).fit(X[~is_odd])
+    clean_model = IhGMM(4, noise=noise, random_state=0).fit(X[~is_outlier])
 
-    assert_array_equal(model.labels_ < 0, is_odd)
+    assert_array_equal(model.labels_ < 0, is_outlier)
 
     totals = model.memberships_.sum(axis=1)
 
-    assert_allclose(totals, ~is_odd, atol=1e-12)
-    assert_allclose(model.predict_proba(X).sum(axis=1), ~is_odd, atol=1e-12)
+    assert_allclose(totals, ~is_outlier, atol=1e-12)
+    assert_allclose(model.predict_proba(X).sum(axis=1), ~is_outlier, atol=1e-12)
 
     for criterion in ("score", "bic", "icl"):
-        expected = getattr(other_model, criterion)(X[~is_odd])
+        expected = getattr(clean_model, criterion)(X[~is_outlier])
         assert getattr(model, criterion)(X) == pytest.approx(expected)
 
-    assert model.log_likelihood_ == pytest.approx(other_model.log_likelihood_)
+    assert model.log_likelihood_ == pytest.approx(clean_model.log_likelihood_)
 
 
 def test_statistics_leave_outliers_out(data, model):
-    X, is_odd = data
+    X, is_outlier = data
     labels = model.labels_
-    is_inside = model.labels_[~is_odd]
+    clean_labels = labels[~is_outlier]
     diagnosis = diagnose(X, labels)
-    second = diagnose(X[~is_odd], is_inside)
+    clean_diagnosis = diagnose(X[~is_outlier], clean_labels)
 
     assert diagnosis.n_outliers == 15
-    assert diagnosis.expected_error == second.expected_error
-    assert_array_equal(np.isnan(diagnosis.certainty), is_odd)
+    assert diagnosis.expected_error == clean_diagnosis.expected_error
+    assert_array_equal(np.isnan(diagnosis.certainty), is_outlier)
     assert "outliers" in str(diagnosis)
-    assert "outliers" not in str(second)
+    assert "outliers" not in str(clean_diagnosis)
 
     estimates = estimate_parameters(X, labels)
-    expected = estimate_parameters(X[~is_odd], is_inside)
+    clean_estimates = estimate_parameters(X[~is_outlier], clean_labels)
 
-    assert_allclose(estimates.centers, expected.centers)
-    assert_array_equal(np.isnan(estimates.scales), is_odd)
+    assert_allclose(estimates.centers, clean_estimates.centers)
+    assert_array_equal(np.isnan(estimates.scales), is_outlier)
 
-    separate = scale_heterogeneity_test(X[~is_odd], is_inside)
+    clean_test = scale_heterogeneity_test(X[~is_outlier], clean_labels)
 
-    assert scale_heterogeneity_test(X, labels).p_value == separate.p_value
+    assert scale_heterogeneity_test(X, labels).p_value == clean_test.p_value
 
 
 @pytest.mark.parametrize("value", [0, -0.1, 0.7, np.nan, "all"])

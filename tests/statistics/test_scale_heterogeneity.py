@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from correlated_noise import autoregressive
 from numpy.testing import assert_array_equal
 
 from ihgmm import estimate_parameters, make_ihgmm, scale_heterogeneity_test
@@ -19,15 +20,15 @@ from ihgmm.statistics.shared_covariance import shared_covariance
 )
 def test_level(n, p, k, options):
     # Rows of small clusters, more features than rows, no signal to speak of.
-    result = []
+    tests = []
     for seed in range(100):
         sample = make_ihgmm(n, p, k, scale_ratio=1.0, random_state=seed, **options)
-        result.append(scale_heterogeneity_test(*sample))
-    item = np.concatenate([test.p_values for test in result])
+        tests.append(scale_heterogeneity_test(*sample))
+    p_values = np.concatenate([test.p_values for test in tests])
 
-    assert 0.01 < np.mean(item < 0.05) < 0.1
+    assert 0.01 < np.mean(p_values < 0.05) < 0.1
     # Most where a few loud rows decide.
-    assert np.mean([test.p_value < 0.05 for test in result]) < 0.17
+    assert np.mean([test.p_value < 0.05 for test in tests]) < 0.17
 
 
 def correlated(seed, r, spread=0.0, common=None, n=160, p=60, k=4):
@@ -37,9 +38,7 @@ def correlated(seed, r, spread=0.0, common=None, n=160, p=60, k=4):
     """
     rng = np.random.default_rng(seed)
     labels = np.arange(n) % k
-    noise = rng.standard_normal((n, p))
-    for j in range(1, p):
-        noise[:, j] = r * noise[:, j - 1] + np.sqrt(1 - r**2) * noise[:, j]
+    noise = autoregressive(rng.standard_normal((n, p)), r)
     centers = 6 * np.linalg.qr(rng.standard_normal((p, k)))[0].T
     if common is not None:
         centers = common + rng.random((k, p))
@@ -59,7 +58,7 @@ def skewed(seed, n, p, size=None):
 
 
 @pytest.mark.parametrize(
-    ("draw", "given", "draws", "most"),
+    ("draw", "arguments", "n_draws", "maximum"),
     [
         (correlated, (0.5,), 100, 0.15),
         (correlated, (0.95,), 50, 0.3),
@@ -68,13 +67,14 @@ def skewed(seed, n, p, size=None):
         (skewed, (300, 50), 50, 0.13),
     ],
 )
-def test_odd_noise_is_not_taken_for_scales(draw, given, draws, most):
+def test_odd_noise_is_not_taken_for_scales(draw, arguments, n_draws, maximum):
     # Without other clusters 21% and 98% of the correlated ones are rejected. The second
     # is the worst for the test: of 300 rows in 100 columns it rejects 5%.
-    result = [scale_heterogeneity_test(*draw(seed, *given)) for seed in range(draws)]
+    samples = [draw(seed, *arguments) for seed in range(n_draws)]
+    tests = [scale_heterogeneity_test(*sample) for sample in samples]
 
-    assert np.mean([test.p_value < 0.05 for test in result]) < most
-    assert np.mean([test.statistic for test in result]) < (0.5 if most < 0.2 else 1.2)
+    assert np.mean([test.p_value < 0.05 for test in tests]) < maximum
+    assert np.mean([test.statistic for test in tests]) < (0.5 if maximum < 0.2 else 1.2)
 
 
 @pytest.mark.parametrize("r", [0.0, 0.5])
@@ -88,27 +88,27 @@ def test_scales_are_found_beside_correlated_noise(r):
 @pytest.mark.parametrize(("common", "power"), [(0, 0.7), (1, 0)])
 def test_correlated_noise_is_no_scale_though_centres_are_alike(common, power):
     # Cosines are .76 and .97: the more alike, the less anything can tell.
-    result = [
+    is_rejected = [
         scale_heterogeneity_test(*correlated(seed, 0.9, spread, common)).p_value < 0.05
         for seed in range(25)
         for spread in (0.0, 0.12)
     ]
 
-    assert np.mean(result[::2]) < 0.15
-    assert np.mean(result[1::2]) >= power
+    assert np.mean(is_rejected[::2]) < 0.15
+    assert np.mean(is_rejected[1::2]) >= power
 
 
 def positive(seed, noise, spread, n=300, p=100, k=4):
     """Positive centres with cosines of about .85; noise in blocks, or AR(.9)."""
     rng = np.random.default_rng(seed)
-    place = np.arange(p)
+    columns = np.arange(p)
     centers = 0.5 * rng.gamma(2, size=p) + rng.gamma(0.5, size=(k, p))
     centers *= 30 / np.linalg.norm(centers, axis=1, keepdims=True)
-    block = place * 10 // p
-    S = 0.9 ** np.abs(place[:, None] - place)
+    block = columns * 10 // p
+    covariance = 0.9 ** np.abs(columns[:, None] - columns)
     if noise == "blocks":
-        S = 0.2 * np.eye(p) + 0.8 * (block[:, None] == block)
-    errors = rng.standard_normal((n, p)) @ np.linalg.cholesky(S).T
+        covariance = 0.2 * np.eye(p) + 0.8 * (block[:, None] == block)
+    errors = rng.standard_normal((n, p)) @ np.linalg.cholesky(covariance).T
     scales = 1 + spread * rng.standard_normal(n)
     labels = np.arange(n) % k
     return scales[:, None] * centers[labels] + errors, labels, scales
@@ -116,33 +116,33 @@ def positive(seed, noise, spread, n=300, p=100, k=4):
 
 @pytest.mark.parametrize("noise", ["blocks", "ar"])
 def test_positive_centres_and_correlated_noise(noise):
-    rejected = []
-    stored = []
+    is_rejected = []
+    coverage = []
     for seed in range(40):
         for spread in (0.0, 0.12):
             X, labels, scales = positive(seed, noise, spread)
-            rejected.append(scale_heterogeneity_test(X, labels).p_value < 0.05)
+            is_rejected.append(scale_heterogeneity_test(X, labels).p_value < 0.05)
             if seed >= 10:
                 continue
             lower, upper = estimate_parameters(X, labels).scale_intervals().T
             scales = scales / (np.bincount(labels, scales) / 75)[labels]
-            stored.append(np.mean((lower < scales) & (scales < upper)))
+            coverage.append(np.mean((lower < scales) & (scales < upper)))
 
-    assert np.mean(rejected[::2]) <= 0.1
-    assert np.mean(rejected[1::2]) > 0.9
-    assert 0.9 < np.mean(stored) < 0.97
+    assert np.mean(is_rejected[::2]) <= 0.1
+    assert np.mean(is_rejected[1::2]) > 0.9
+    assert 0.9 < np.mean(coverage) < 0.97
 
 
 @pytest.mark.parametrize("ratio", [1.0, 1.5, 8.0])
 def test_intervals_of_the_spread_hold_the_truth(ratio):
     truth = (ratio - 1) / np.sqrt(12) / ((ratio + 1) / 2)
-    stored = []
+    is_inside = []
     for seed in range(60):
         X, labels = make_ihgmm(200, 50, 3, scale_ratio=ratio, random_state=seed)
         lower, upper = scale_heterogeneity_test(X, labels).spread_interval
-        stored.append(lower <= truth <= upper)
+        is_inside.append(lower <= truth <= upper)
 
-    assert np.mean(stored) > 0.84
+    assert np.mean(is_inside) > 0.84
 
 
 @pytest.mark.parametrize(
@@ -172,14 +172,15 @@ def test_small_clusters_are_left_out():
 
     for values in (test.p_values, test.spreads):
         assert_array_equal(np.isnan(values), [False, False, True, True, True])
+
     X[:6] = 0
-    is_same = scale_heterogeneity_test(X, labels)
+    test_of_zeros = scale_heterogeneity_test(X, labels)
 
-    assert (is_same.p_value, is_same.spread) == (test.p_value, test.spread)
+    assert (test_of_zeros.p_value, test_of_zeros.spread) == (test.p_value, test.spread)
 
-    item = scale_heterogeneity_test(X, np.zeros(60))
+    test_of_one = scale_heterogeneity_test(X, np.zeros(60))
 
-    assert "entries of the noise are independent" in str(item).splitlines()[-1]
+    assert "entries of the noise are independent" in str(test_of_one).splitlines()[-1]
 
     lines = str(test).splitlines()
 
@@ -188,7 +189,7 @@ def test_small_clusters_are_left_out():
 
 
 @pytest.mark.parametrize(
-    ("p_value", "spread", "most", "recommendation"),
+    ("p_value", "spread", "upper", "recommendation"),
     [
         (1e-9, 0.18, 0.2,
          "Ih-GMM: rows of a cluster differ in scale by about 18% (p < 0.0001)."),
@@ -203,10 +204,17 @@ def test_small_clusters_are_left_out():
          "to say by how much."),
     ],
 )  # fmt: skip
-def test_recommendation(p_value, spread, most, recommendation):
-    item = np.array([p_value])
-    rows = np.array([9])
-    test = ScaleTest(p_value, 1.0, spread, (0.0, most), rows, rows, item, item)
+def test_recommendation(p_value, spread, upper, recommendation):
+    test = ScaleTest(
+        p_value=p_value,
+        statistic=1.0,
+        spread=spread,
+        spread_interval=(0.0, upper),
+        clusters=np.array([9]),
+        sizes=np.array([9]),
+        p_values=np.array([p_value]),
+        spreads=np.array([p_value]),
+    )
 
     assert recommendation in str(test).splitlines()
 

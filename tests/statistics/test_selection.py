@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from correlated_noise import autoregressive
 from numpy.testing import assert_allclose
 from sklearn.datasets import load_digits
 
@@ -55,6 +56,7 @@ def test_pure_noise_has_no_structure(n, p, kind):
         select_n_clusters(noise(n, p, kind, seed), random_state=seed).n_clusters
         for seed in range(3)
     ]
+
     # At a rate of 2 in 100, more than 1 of 3 would be a chance of 1 in 800.
     assert sum(count > 0 for count in counts) <= 1
 
@@ -67,9 +69,9 @@ def test_a_strong_cluster_does_not_hide_a_weak_one():
     E[:150] += 60 * rng.uniform(1, 3, (150, 1)) * u
     E[150:] += 5 * rng.uniform(1, 3, (50, 1)) * v
     flipped = GramOperator.of(E * rng.choice([-1, 1], E.shape)).toarray()
-    second = np.linalg.eigvalsh(GramOperator.of(E).toarray())[-2]
+    second_eigenvalue = np.linalg.eigvalsh(GramOperator.of(E).toarray())[-2]
 
-    assert second < np.linalg.eigvalsh(flipped)[-1]
+    assert second_eigenvalue < np.linalg.eigvalsh(flipped)[-1]
 
     count = select_n_clusters(E, random_state=0)
 
@@ -91,9 +93,9 @@ def test_noisy_rows_do_not_hide_a_cluster():
     assert 3 in count.plausible
     assert (count.eigenvalues > count.edge).sum() == 3
 
-    second = select_n_clusters(1e200 * X, random_state=0)
+    rescaled_count = select_n_clusters(1e200 * X, random_state=0)
 
-    assert_allclose(second.edge, count.edge)  # cosines have no units
+    assert_allclose(rescaled_count.edge, count.edge)  # cosines have no units
 
 
 @pytest.mark.parametrize(
@@ -111,10 +113,10 @@ def test_noisy_rows_do_not_hide_a_cluster():
 def test_clusters_can_be_more_than_directions(centers, count):
     options = {"scale_ratio": 4, "noise_levels": 0.06, "random_state": 0}
     X, _ = make_ihgmm(200, centers=centers, **options)
-    clusters_counted = select_n_clusters(X, random_state=0)
+    result = select_n_clusters(X, random_state=0)
 
-    assert clusters_counted.n_clusters == count
-    assert clusters_counted.rank <= min(count, centers.shape[1])
+    assert result.n_clusters == count
+    assert result.rank <= min(count, centers.shape[1])
 
 
 def test_some_of_many_rows_are_enough():
@@ -163,14 +165,14 @@ def test_bad_options(options, error, message):
         select_n_clusters(np.eye(4), **options)
 
 
-@pytest.mark.parametrize(("n_features", "most"), [(60, 1), (60, 2), (8, 1)])
-def test_the_largest_number_looked_for_is_said(n_features, most):
+@pytest.mark.parametrize(("n_features", "maximum"), [(60, 1), (60, 2), (8, 1)])
+def test_the_largest_number_looked_for_is_said(n_features, maximum):
     X, _ = make_ihgmm(200, n_features, 4, scale_ratio=3, random_state=1)
-    count = select_n_clusters(X, max_clusters=most, random_state=0)
+    count = select_n_clusters(X, max_clusters=maximum, random_state=0)
 
-    assert (count.n_clusters, count.is_capped) == (most, True)
-    assert max(count.plausible) <= most
-    assert f"stopped at max_clusters={most}; there may be more" in str(count)
+    assert (count.n_clusters, count.is_capped) == (maximum, True)
+    assert max(count.plausible) <= maximum
+    assert f"stopped at max_clusters={maximum}; there may be more" in str(count)
 
 
 def test_an_estimator_says_that_it_stopped_counting():
@@ -189,13 +191,13 @@ def test_one_cloud_in_few_features_may_be_one_cluster(p):
     noise = rng.standard_normal((400, p))
     correlated = noise + 3 * rng.standard_normal((400, 1))  # opposite rows, no gap
     cloud = noise + 5 * rng.standard_normal(p)
-    item = rng.lognormal(0, 0.4, (400, 1)) * 4 * np.ones(p) + noise
-    clouds = (noise, correlated, cloud, item)
+    scaled_cloud = rng.lognormal(0, 0.4, (400, 1)) * 4 * np.ones(p) + noise
+    clouds = (noise, correlated, cloud, scaled_cloud)
     counts = [select_n_clusters(X, random_state=0) for X in clouds]
-    complete = [count for count in counts if count.may_be_one]
+    doubtful_counts = [count for count in counts if count.may_be_one]
 
-    assert len(complete) >= 3  # about one in twenty is cut
-    assert all(count.levels == () and count.is_doubtful for count in complete)
+    assert len(doubtful_counts) >= 3  # about one in twenty is cut
+    assert all(count.levels == () and count.is_doubtful for count in doubtful_counts)
 
     opposite = np.repeat([[4.0], [-4.0]], 200, axis=0) * np.ones(p) + noise
 
@@ -205,9 +207,7 @@ def test_one_cloud_in_few_features_may_be_one_cluster(p):
 def ihgmm_rows(centers, seed, *, n=300, correlation=0.0, spread=0.5):
     """Rows of log-normal scale around centres, with noise correlated along columns."""
     rng = np.random.default_rng(seed)
-    E = rng.standard_normal((n, centers.shape[1]))
-    for j in range(1, E.shape[1]):
-        E[:, j] = correlation * E[:, j - 1] + np.sqrt(1 - correlation**2) * E[:, j]
+    E = autoregressive(rng.standard_normal((n, centers.shape[1])), correlation)
     labels = np.arange(n) % len(centers)
     return rng.lognormal(0, spread, (n, 1)) * centers[labels] + E
 
@@ -227,10 +227,10 @@ def test_correlated_noise_has_directions_and_no_clusters():
 @pytest.mark.parametrize("seed", range(2))
 def test_one_population_of_skewed_entries_is_one_cluster(seed):
     rng = np.random.default_rng(seed)
-    typical = rng.standard_normal(100)
+    log_means = rng.standard_normal(100)
     sizes = np.exp(rng.standard_normal((300, 100)) * rng.uniform(0.3, 1.2, 100))
 
-    assert select_n_clusters(sizes * np.exp(typical), random_state=0).n_clusters <= 1
+    assert select_n_clusters(sizes * np.exp(log_means), random_state=0).n_clusters <= 1
 
     means = 3 * rng.gamma(0.5, size=100) * rng.lognormal(0, 0.6, (300, 1))
     counts = rng.poisson(means * rng.gamma(2, 0.5, (300, 100)))  # over-dispersed
@@ -276,11 +276,9 @@ def test_no_clusters_stay_plausible_beside_a_weak_best_guess():
     assert len(count.plausible) == len(set(count.plausible)) == 5
     assert "There may be no clusters at all" in str(count)
 
-    is_clear = select_n_clusters(
-        make_ihgmm(90, 30, 3, random_state=0)[0], random_state=0
-    )
+    X, _ = make_ihgmm(90, 30, 3, random_state=0)
 
-    assert not is_clear.may_be_one
+    assert not select_n_clusters(X, random_state=0).may_be_one
 
 
 @pytest.mark.filterwarnings("ignore:Labels may be unstable")

@@ -12,12 +12,12 @@ from ihgmm.plotting import plot_tree
 
 @pytest.mark.parametrize(("types", "kinds", "seed"), [(3, 3, 0), (3, 3, 1), (2, 4, 0)])
 def test_nested_clusters_have_two_levels(types, kinds, seed):
-    X, coarse, accepted = nested(seed, types=types, kinds=kinds)
+    X, labels_of_types, labels_of_kinds = nested(seed, types=types, kinds=kinds)
     tree = cluster_tree(X, random_state=seed)
 
     assert tree.levels == (types, types * kinds)
-    assert adjusted_rand_score(coarse, tree.labels(types)) > 0.98
-    assert adjusted_rand_score(accepted, tree.labels(types * kinds)) > 0.9
+    assert adjusted_rand_score(labels_of_types, tree.labels(types)) > 0.98
+    assert adjusted_rand_score(labels_of_kinds, tree.labels(types * kinds)) > 0.9
 
     count = select_n_clusters(X, random_state=seed)
 
@@ -72,7 +72,7 @@ def test_the_clusters_of_a_model_are_shown_whether_or_not_they_are_a_level():
     ids=["default", "signed", "paper", "psc"],
 )
 def test_every_model_with_an_embedding_has_a_tree(model):
-    X, coarse, _ = nested(0)
+    X, labels_of_types, _ = nested(0)
     if getattr(model, "signed", False):
         X *= np.random.default_rng(0).choice([-1, 1], (450, 1))
     model.fit(X)
@@ -87,9 +87,12 @@ def test_every_model_with_an_embedding_has_a_tree(model):
     assert 3 in tree.levels
 
     # Each goes with the type that most of its rows have.
-    main = [np.bincount(coarse[model.labels_ == leaf]).argmax() for leaf in range(9)]
+    main_types = [
+        np.bincount(labels_of_types[model.labels_ == leaf]).argmax()
+        for leaf in range(9)
+    ]
 
-    assert adjusted_rand_score(np.take(main, model.labels_), tree.labels(3)) == 1
+    assert adjusted_rand_score(np.take(main_types, model.labels_), tree.labels(3)) == 1
 
 
 def test_the_tree_of_a_model_with_few_rows():

@@ -425,5 +425,6 @@ def test_cells_that_are_stored_twice_count_once_and_stay_so(name):
     for storage, dtype in cases:
         X = with_duplicates(storage, dtype)
         pickle_before = pickle.dumps(X)  # with what it knows of itself
+
         assert_allclose(TWICE[name](X), expected, err_msg=storage)
         assert pickle.dumps(X) == pickle_before, storage

@@ -86,9 +86,13 @@ def border_cases(shape):
 def test_lengths_of_rows_seed_and_order_change_no_label(shape):
     for X, labels, rng in border_cases(shape):
         factors = 10 ** rng.uniform(-6, 6, (len(X), 1))
+
         assert_array_equal(IhSC(shape[2]).fit_predict(X * factors), labels)
+
         seeded_model = IhSC(shape[2], random_state=int(rng.integers(1000)))
+
         assert_array_equal(seeded_model.fit_predict(X), labels)
+
         rows, columns = map(rng.permutation, X.shape)
         for Y, expected in ((X[rows], labels[rows]), (X[:, columns], labels)):
             # Up to names, which clusters of one size may swap
@@ -166,6 +170,7 @@ def test_overlapping_clusters_are_doubted(shape):
         X, kinds = make_ihgmm(*shape, separation=0.2, random_state=seed)
         with pytest.warns(UnstableLabelsWarning, match=UNSTABLE) as caught:
             model = IhSC(shape[2]).fit(X)
+
         assert len(caught) == 1
         assert misclassification_rate(kinds, model.labels_) > 0.25
 

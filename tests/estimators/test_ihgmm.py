@@ -211,8 +211,10 @@ def test_a_likelihood_that_spoils_stable_clusters_says_so():
         centers = 6 * np.linalg.qr(rng.standard_normal((100, 5)))[0].T
         X = rng.lognormal(0, 0.5, (400, 1)) * centers[labels]
         X += rng.standard_normal((400, 100))
+
         with pytest.warns(UnstableLabelsWarning, match="away from spectral clusters"):
             labels_found = IhGMM(5).fit_predict(X)
+
         assert misclassification_rate(labels, IhSC(5).fit_predict(X)) < 0.1
         assert misclassification_rate(labels, labels_found) > 0.2
 
@@ -271,6 +273,7 @@ def test_errors_of_the_centres():
         options = {"noise_structure": noise, "random_state": seed}
         draw = make_ihgmm(300, 400, 3, scale_ratio=3, return_params=True, **options)
         model = IhGMM(3, noise=noise, random_state=0).fit(draw.X)
+
         for k in range(3):
             label = draw.labels[model.labels_ == k][0]
             mean_scale = draw.scales[draw.labels == label].mean()

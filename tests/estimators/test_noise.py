@@ -35,10 +35,13 @@ def test_the_kind_of_noise_is_found(kind):
     for seed in range(3):
         X, labels = rows(kind, seed)
         model = IhGMM(4, noise="auto", random_state=0).fit(X)
+
         assert model.noise_ == kind, f"seed {seed}"
         assert set(model.noise_evidence_) == set(KINDS)
         assert min(model.noise_evidence_.values()) == model.noise_evidence_[kind] == 0
+
         model_of_kind = IhGMM(4, noise=kind, random_state=0).fit(X)
+
         assert model_of_kind.noise_ == kind
         assert not hasattr(model_of_kind, "noise_evidence_")
         assert_array_equal(model.labels_, model_of_kind.labels_)
@@ -72,10 +75,14 @@ def test_directions_of_noise_are_used_where_they_stand_as_high_as_clusters():
     for seed in range(3):
         X, labels = rows("tied", seed, p=150)
         model = IhSC(4, random_state=0).fit(X)
+
         assert model.embedding_.shape[1] > 10  # 2K + 2
         assert misclassification_rate(labels, model.labels_) < 0.05, f"seed {seed}"
+
         isotropic_rows = make_ihgmm(400, 150, 4, random_state=seed)[0]
-        assert IhSC(4, random_state=0).fit(isotropic_rows).embedding_.shape[1] == 4
+        model = IhSC(4, random_state=0).fit(isotropic_rows)
+
+        assert model.embedding_.shape[1] == 4
 
 
 @pytest.mark.filterwarnings("ignore:Labels may be unstable")
@@ -93,8 +100,10 @@ def test_noise_between_the_centres_tempers_memberships(noise):
         X += np.sqrt(0.9) * rng.standard_normal(X.shape)
         X += np.sqrt(0.3) * rng.standard_normal((300, 10)) @ blocks
         model = IhGMM(4, noise=noise, random_state=0).fit(X)
+
         assert model.temperature_ == pytest.approx(2.8, abs=0.3)
         assert_allclose(model.predict_proba(X).sum(axis=1), 1)
+
         certainty.append(model.memberships_.max(axis=1))
         is_right.append(match_labels(labels, model.labels_) == labels)
 
@@ -271,10 +280,10 @@ def test_leading_directions_of_the_noise_are_found():
         scales = rng.lognormal(0, 0.5, (600, 1))
         X = as_matrix(scales * 8 * directions_of_centers[labels] + noise)
         covariance = leading_covariance(X, labels, 3, rng=np.random.default_rng(0))
-        B = covariance.directions
+        directions = covariance.directions
 
         assert len(covariance.deviations) == 5  # the span of the centres and two
-        assert_allclose(B.T @ B, np.eye(5), atol=1e-9)
+        assert_allclose(directions.T @ directions, np.eye(5), atol=1e-9)
         assert covariance.deviations[::-1][:2] == pytest.approx([6, 4], rel=0.12)
 
         # Along the centres too, where a row's own scale hides its noise.

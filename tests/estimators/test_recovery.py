@@ -40,6 +40,7 @@ def test_ihsc_is_exact_in_every_draw(setting, build):
         options |= {"noise": noise, "dtype": dtype, "random_state": seed}
         X, labels = make_ihgmm(**options)
         model = build(k, random_state=seed).fit(X)
+
         assert exact_recovery(labels, model.labels_), f"seed {seed}"
         # Nothing beyond the paper's K directions counts.
         assert model.embedding_.shape[1] == k
@@ -99,9 +100,10 @@ def test_fewer_features_than_clusters():
         options = {"noise_levels": 0.05, "random_state": seed}
         X, labels = make_ihgmm(600, centers=directions, **options)
         default_model = IhSC(6).fit(X)
+        paper_model = IhSC.paper(6, random_state=seed).fit(X)
+
         assert misclassification_rate(labels, default_model.labels_) < 0.02
         assert default_model.embedding_.shape[1] == 3
-        paper_model = IhSC.paper(6, random_state=seed).fit(X)
         assert misclassification_rate(labels, paper_model.labels_) < 0.02
         assert (paper_model.eigenvalues_[3:] < 0).all()
 
@@ -120,6 +122,7 @@ def test_rays_in_two_columns_in_any_order_of_rows(angles, noise, labels):
         row_angles = angles[kinds] + noise * rng.standard_normal(300)
         rays = np.array([np.cos(row_angles), np.sin(row_angles)])
         X = (rng.lognormal(0, 1, 300) * rays).T
+
         for order in (np.arange(300), np.argsort(row_angles), rng.permutation(300)):
             assert exact_recovery(kinds[order], model.fit_predict(X[order]))
 
@@ -205,7 +208,9 @@ def test_scales_from_a_millionth_to_a_million(n, p, k, dtype):
         scales = 10.0 ** rng.uniform(-6, 6, n)
         patterns = 5 * directions.T[labels] + 0.3 * rng.standard_normal((n, p))
         model = IhSC(k).fit((scales[:, None] * patterns).astype(dtype))
+
         assert exact_recovery(labels, model.labels_)
+
         # In each cluster the scales found are in proportion to the true ones.
         for j in range(k):
             is_member = model.labels_ == j

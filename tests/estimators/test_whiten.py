@@ -120,6 +120,7 @@ def test_noise_that_is_alike_stays_as_it_is(options):
             IhSC(3, whiten=whiten, random_state=0, **options).fit(X)
             for whiten in (None, "auto")
         )
+
         assert auto_model.preparation_ == ()
         for name in ("labels_", "cluster_centers_", "scales_", "noise_levels_"):
             np.testing.assert_array_equal(
@@ -154,12 +155,15 @@ def test_zeros_in_data_of_any_kind(change, tmp_path):
     for options in ({}, {"signed": True}, {"outliers": 0.02}):
         model = IhSC(4, whiten="auto", missing="fit", random_state=0, **options)
         model.fit(X, sample_weight=weights)
-        assert whitenings(model) == ["learned"]
         is_inlier = model.labels_ >= 0
         error = misclassification_rate(labels[is_inlier], model.labels_[is_inlier])
+
+        assert whitenings(model) == ["learned"]
         assert error < 0.08
+
         save_model(model, tmp_path / "model.npz")
         loaded = load_model(tmp_path / "model.npz")
+
         np.testing.assert_array_equal(loaded.predict(X), model.labels_)
 
 
@@ -171,6 +175,7 @@ def test_columns_over_hundreds_of_decades(size):
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", ".*expects whole numbers")
             model = IhSC(3, whiten=noise, random_state=0).fit(data)
+
         assert misclassification_rate(labels, model.labels_) < 0.02
         for name in ("cluster_centers_", "scales_", "noise_levels_", "embedding_"):
             assert np.isfinite(getattr(model, name)).all()

@@ -1,7 +1,7 @@
 """Rules: from rows of an embedding to labels of clusters.
 
 Every rule takes rows of any library and returns a label for each; a
-:class:`LinearRule` has scores and memberships too.
+``LinearRule`` has scores and memberships too.
 """
 
 from __future__ import annotations

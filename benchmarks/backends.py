@@ -88,8 +88,8 @@ def faiss_sample(rows: Matrix, seed: int) -> np.ndarray:
     n, p = rows.shape
     model = faiss.Kmeans(p, K, spherical=True, seed=seed)
     count = min(n, K * model.cp.max_points_per_centroid)
-    index = np.random.default_rng(seed).choice(n, count, replace=False)
-    sample = rows.take(np.sort(index)).array
+    positions = np.random.default_rng(seed).choice(n, count, replace=False)
+    sample = rows.take(np.sort(positions)).array
     faiss.normalize_L2(sample)
     model.train(sample)
     # The largest inner product with a centre is the largest cosine: rows stay as read.
@@ -110,10 +110,12 @@ def measure_disk(method: Method, folder: Path, seed: int) -> Measured:
 
 
 def in_memory(folder: Path, seed: int) -> Measured:
-    info = Path("/proc/meminfo").read_text()
-    available = int(info.partition("MemAvailable:")[2].split()[0]) * 1024
+    memory_info = Path("/proc/meminfo").read_text()
+    available = int(memory_info.partition("MemAvailable:")[2].split()[0]) * 1024
+
     if 2 * (folder / "x.npy").stat().st_size > available:
         raise MemoryError
+
     ihsc(np.load(folder / "small.npy"), seed)
     figures, labels = measured(lambda: ihsc(np.load(folder / "x.npy"), seed))
 
@@ -139,14 +141,14 @@ def chunked(path: Path, rows: int) -> Any:
     from dask.delayed import delayed
 
     n, p = np.load(path, mmap_mode="r").shape
-    parts = []
+    chunks = []
 
     for start in range(0, n, rows):
         stop = min(start + rows, n)
-        part = delayed(rows_of)(str(path), start, stop)
-        parts.append(da.from_delayed(part, (stop - start, p), np.float32))
+        chunk = delayed(rows_of)(str(path), start, stop)
+        chunks.append(da.from_delayed(chunk, (stop - start, p), np.float32))
 
-    return da.concatenate(parts)
+    return da.concatenate(chunks)
 
 
 @contextmanager
@@ -156,19 +158,18 @@ def cluster(workers: int, limit: str) -> Iterator[Any]:
     from distributed.deploy.subprocess import SubprocessCluster
 
     # Workers import functions of these scripts.
-    folder = str(Path(__file__).parent)
-    python_path = os.environ.get("PYTHONPATH")
-    os.environ["PYTHONPATH"] = os.pathsep.join(
-        [folder, python_path] if python_path else [folder]
-    )
+    folders = [str(Path(__file__).parent)]
+    if python_path := os.environ.get("PYTHONPATH"):
+        folders.append(python_path)
+    os.environ["PYTHONPATH"] = os.pathsep.join(folders)
     options = {"memory_limit": limit, "dashboard_address": None}
 
     with (
         SubprocessCluster(
             host="127.0.0.1", n_workers=workers, threads_per_worker=1,
             dashboard_address=":0", worker_kwargs=options,
-        ) as local,
-        Client(local) as client,
+        ) as processes,
+        Client(processes) as client,
     ):  # fmt: skip
         client.wait_for_workers(workers, timeout=60)
         yield client
@@ -223,8 +224,8 @@ def be_process(part: str, name: str, seed: str, folder: str) -> None:
     warnings.simplefilter("ignore")
     try:
         figures, labels = METHODS[part][name](Path(folder), int(seed))
-        truth = np.load(Path(folder) / "labels.npy")
-        figures["error"] = misclassification_rate(truth, labels)
+        true_labels = np.load(Path(folder) / "labels.npy")
+        figures["error"] = misclassification_rate(true_labels, labels)
     except ModuleNotFoundError as error:
         figures = {"missing": f"{error.name} is not installed"}
     except MemoryError:
@@ -243,24 +244,27 @@ def table(title: str, turns: dict[str, list[Figures]]) -> Table:
     """Yield medians; the first method is the one others are compared with."""
     yield [title]
     yield ["method", *FORMATS]
-    first = np.nan
+    ihsc_seconds = np.nan
 
-    for name, figures in turns.items():
-        own = figures[0]
-        if "missing" not in own:
-            own = {key: statistics.median(turn[key] for turn in figures) for key in own}
-            own["worst"] = max(turn["error"] for turn in figures)  # an unlucky seed
-            first = own["seconds"] if np.isnan(first) else first
-            own["x IhSC"] = own["seconds"] / first
+    for name, runs in turns.items():
+        if "missing" in runs[0]:
+            yield [name, runs[0]["missing"], *[""] * (len(FORMATS) - 1)]
+            continue
 
-        cells = [FORMATS[key].format(own[key]) if key in own else "" for key in FORMATS]
-        yield [name, own.get("missing", cells[0]), *cells[1:]]
+        row = {key: statistics.median(run[key] for run in runs) for key in runs[0]}
+        row["worst"] = max(run["error"] for run in runs)  # an unlucky seed
+        if np.isnan(ihsc_seconds):
+            ihsc_seconds = row["seconds"]
+        row["x IhSC"] = row["seconds"] / ihsc_seconds
+
+        cells = (FORMATS[key].format(row[key]) if key in row else "" for key in FORMATS)
+        yield [name, *cells]
 
 
 def compare(part: str, options: argparse.Namespace) -> str:
     """Compare on a file that is written for it and deleted afterwards."""
-    with tempfile.TemporaryDirectory(dir=options.folder) as name:
-        folder = Path(name)
+    with tempfile.TemporaryDirectory(dir=options.folder) as folder_name:
+        folder = Path(folder_name)
         n = int(options.gigabytes * 1e9 / 4 / P)
         X = np.lib.format.open_memmap(folder / "x.npy", "w+", np.float32, (n, P))
         _, labels, oracle = dense(n, P, K, length=3.0, out=X)
@@ -268,22 +272,23 @@ def compare(part: str, options: argparse.Namespace) -> str:
         np.save(folder / "small.npy", X[:WARM])
         np.save(folder / "labels.npy", labels)
         del X
-        names = [m for m in METHODS[part] if m in (options.methods or [m])]
-        turns: dict[str, list[Figures]] = {method: [] for method in names}
+        names = [name for name in METHODS[part] if name in (options.methods or [name])]
+        turns: dict[str, list[Figures]] = {name: [] for name in names}
 
         for seed in range(options.rounds):
-            for method, figures in turns.items():
-                if not figures or "missing" not in figures[0]:
-                    figures.append(in_process(__file__, part, method, seed, name))
-                    print(part, method, figures[-1], file=sys.stderr, flush=True)
+            for name, runs in turns.items():
+                if runs and "missing" in runs[0]:
+                    continue
+                runs.append(in_process(__file__, part, name, seed, folder_name))
+                print(part, name, runs[-1], file=sys.stderr, flush=True)
 
     title = f"{n:,} x {P:,}, K {K}, {options.gigabytes:g} GB"
     if part == "dask":
         title += f", {WORKERS} workers of {worker_limit(options.gigabytes):g} GB"
     text = markdown(table(f"{title} (oracle's error {oracle:.5f})", turns))
-    runs = f"{options.rounds} round{'s' * (options.rounds > 1)}, a seed each."
+    rounds = f"{options.rounds} round{'s' * (options.rounds > 1)}, a seed each."
 
-    return f"## {part}\n\n{text}\n{NOTES[part]} {runs}\n"
+    return f"## {part}\n\n{text}\n{NOTES[part]} {rounds}\n"
 
 
 def main() -> None:
@@ -297,6 +302,7 @@ def main() -> None:
     free_space = shutil.disk_usage(options.folder or tempfile.gettempdir()).free / 1e9
     if free_space < 1.1 * options.gigabytes:
         parser.error(f"{free_space:.1f} GB are free, too few; name another --folder.")
+
     parts = [compare(part, options) for part in options.names]
     publish(options, "\n".join([INTRO, *parts]))
 

@@ -8,13 +8,13 @@ classes ``y`` and ``batch``. Designs were looked at while the method was made, t
 Nobody has tuned anything on the sets of packages (see ``labelled``): some have batches
 of their own, and held-out sets get batches here, with effects of several kinds or none.
 
-Columns of tables are divided by their standard deviations. IhSC takes rows as they are,
-or whitened where ``whiten="auto"`` takes them for counts. K-means (ten starts) takes
-logarithms of rows of equal size, as peers leave them: ComBat (``scanpy.pp.combat``),
-Harmony (``harmonypy``) of 20 leading components, Scanorama. All know the number of
-classes. *Mixing* is the share of the ten nearest rows, by cosine, that are of other
-batches, over what it would be among random rows of the same class: 1 where batches are
-mixed, 0 where they lie apart.
+Columns of tables are divided by their standard deviations. IhSC has its defaults, or
+evens out the noise of rows and columns (``columns="noise"``). K-means (ten starts)
+takes logarithms of rows of equal size, as peers leave them: ComBat
+(``scanpy.pp.combat``), Harmony (``harmonypy``) of 20 leading components, Scanorama. All
+know the number of classes. *Mixing* is the share of the ten nearest rows, by cosine,
+that are of other batches, over what it would be among random rows of the same class: 1
+where batches are mixed, 0 where they lie apart.
 """
 
 import time
@@ -34,10 +34,11 @@ from sklearn.preprocessing import normalize
 
 from ihgmm import IhSC
 from ihgmm.metrics import misclassification_rate
+from ihgmm.numerics.whitening import Columns
 
 Data = tuple[np.ndarray, np.ndarray, np.ndarray]
 ROWS = 500  # of a held-out set, and of each origin of pictures
-OURS = ("IhSC", "IhSC, batches", "IhSC, batches, whitened")
+OURS = ("IhSC", "IhSC, batches", "IhSC, batches, even noise")
 METHODS = (*OURS, "k-means", "ComBat", "Harmony", "Scanorama")
 HEAD = ["", *METHODS]
 
@@ -72,13 +73,15 @@ def codes(names: Any) -> np.ndarray:
 
 
 def read(path: Path) -> Data:
-    z = np.load(path)
-    if "X" in z:
-        X = z["X"]
+    archive = np.load(path)
+    if "X" in archive:
+        X = archive["X"]
     else:
-        parts = tuple(z[part] for part in ("data", "indices", "indptr"))
-        X = sp.csr_array(parts, shape=tuple(z["shape"])).toarray()
-    return X[:, X.any(axis=0)].astype(float), codes(z["y"]), codes(z["batch"])
+        parts = tuple(archive[part] for part in ("data", "indices", "indptr"))
+        X = sp.csr_array(parts, shape=tuple(archive["shape"])).toarray()
+
+    X = X[:, X.any(axis=0)].astype(float)
+    return X, codes(archive["y"]), codes(archive["batch"])
 
 
 def logarithm(X: np.ndarray) -> np.ndarray:
@@ -89,16 +92,16 @@ def logarithm(X: np.ndarray) -> np.ndarray:
 def measurements(
     package: str, item: str, kind: str, batch: str, drop: str = ""
 ) -> Data:
-    d = labelled.frame(package, item).dropna()
-    X = d.drop(columns=[kind, batch, *drop.split()]).select_dtypes("number")
-    X = X.to_numpy(float)
-    return X / X.std(axis=0), *(codes(d[name]) for name in (kind, batch))
+    frame = labelled.frame(package, item).dropna()
+    numbers = frame.drop(columns=[kind, batch, *drop.split()]).select_dtypes("number")
+    X = numbers.to_numpy(float)
+    return X / X.std(axis=0), codes(frame[kind]), codes(frame[batch])
 
 
 def origins() -> Data:
     """Return digits of three collections, as pictures of 8 by 8, in [0, 1]."""
     collections = labelled.mnist(), labelled.digits(), labelled.paper("usps")
-    parts = []
+    samples = []
 
     for i, (X, y) in enumerate(collections):
         X, y = sampled(X, y, ROWS)
@@ -108,17 +111,18 @@ def origins() -> Data:
         pictures = np.pad(pictures, ((0, 0), (margin, margin), (margin, margin)))
         cell = pictures.shape[1] // 8
         averages = pictures.reshape(-1, 8, cell, 8, cell).mean(axis=(2, 4))
-        parts.append((averages.reshape(len(y), 64), y.astype(int), np.full(len(y), i)))
+        rows = averages.reshape(len(y), 64)
+        samples.append((rows, y.astype(int), np.full(len(y), i)))
 
-    X, y, batch = map(np.concatenate, zip(*parts, strict=True))
+    X, y, batch = map(np.concatenate, zip(*samples, strict=True))
 
     return X[:, X.any(axis=0)], y, batch
 
 
 def cell_cycle() -> Data:
     """Return blood cells by type, in batches by the phase of their cycle."""
-    (X, y) = labelled.blood()
-    (_, phase) = labelled.blood("phase")
+    X, y = labelled.blood()
+    _, phase = labelled.blood("phase")
     X = np.expm1(X)
     return X[:, X.any(axis=0)], y, phase
 
@@ -144,13 +148,17 @@ EFFECTS = ("none", "factors", "powers")
 def held_out() -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
     """Yield sets that judge methods and have no entry below 0."""
     for labelled_set in labelled.SETS:
-        if labelled_set.name in labelled.HELD_OUT:
-            X, y = clean(*sampled(*clean(*labelled_set.read()), ROWS))
-            if X.min() >= 0:
-                units = (
-                    1.0 if labelled_set.name in TEXTS_AND_PICTURES else X.std(axis=0)
-                )
-                yield labelled_set.name, X / units, y
+        if labelled_set.name not in labelled.HELD_OUT:
+            continue
+
+        X, y = clean(*labelled_set.read())
+        X, y = clean(*sampled(X, y, ROWS))
+        if X.min() < 0:
+            continue
+
+        is_table = labelled_set.name not in TEXTS_AND_PICTURES
+        units = X.std(axis=0) if is_table else 1.0
+        yield labelled_set.name, X / units, y
 
 
 def with_effect(X: np.ndarray, y: np.ndarray, effect: str, unequal: bool) -> Data:
@@ -162,8 +170,8 @@ def with_effect(X: np.ndarray, y: np.ndarray, effect: str, unequal: bool) -> Dat
     if effect == "factors":
         X = X * np.exp(0.6 * rng.standard_normal((3, X.shape[1])))[batch]
     if effect == "powers":
-        top = X.max()
-        X = (X / top) ** np.array([0.6, 1.0, 1.5])[batch][:, None] * top
+        maximum = X.max()
+        X = (X / maximum) ** np.array([0.6, 1.0, 1.5])[batch][:, None] * maximum
 
     return X, y, batch
 
@@ -185,8 +193,8 @@ def corrected(method: str, X: np.ndarray, batch: np.ndarray) -> np.ndarray:
         import pandas as pd
 
         scores = PCA(min(20, *logs.shape)).fit_transform(logs)
-        about = pd.DataFrame({"batch": batch.astype(str)})
-        fit = harmonypy.run_harmony(scores, about, ["batch"], verbose=False)
+        batch_table = pd.DataFrame({"batch": batch.astype(str)})
+        fit = harmonypy.run_harmony(scores, batch_table, ["batch"], verbose=False)
         Z = np.asarray(fit.Z_corr)
         return Z if len(Z) == len(X) else Z.T
 
@@ -194,11 +202,12 @@ def corrected(method: str, X: np.ndarray, batch: np.ndarray) -> np.ndarray:
         import scanorama
 
         order = np.argsort(batch, kind="stable")
-        parts = [logs[batch == b] for b in np.unique(batch)]
-        names = [[f"g{j}" for j in range(X.shape[1])]] * len(parts)
+        rows_of_batches = [logs[batch == b] for b in np.unique(batch)]
+        genes = [f"g{j}" for j in range(X.shape[1])]
+        names_of_genes = [genes] * len(rows_of_batches)
         n_directions = min(20, X.shape[1] - 1)
         integrated, _ = scanorama.integrate(
-            parts, names, dimred=n_directions, verbose=0
+            rows_of_batches, names_of_genes, dimred=n_directions, verbose=0
         )
         return np.vstack(integrated)[np.argsort(order)]
 
@@ -212,30 +221,29 @@ def labels_and_rows(
     if method == "IhSC":
         return IhSC(k).fit(X).labels_, X
     if method in OURS:
-        whiten = "auto" if method == OURS[-1] else None
-        model = IhSC(k, whiten=whiten, random_state=0).fit(X, batch=batch)
+        columns: Columns = "noise" if method == OURS[-1] else "auto"
+        model = IhSC(k, columns=columns, random_state=0).fit(X, batch=batch)
         return model.labels_, np.asarray(model.without_batches(X, batch))
 
     rows = corrected(method, X, batch)
     kmeans = KMeans(k, n_init=10, random_state=0)
-    units = method in ("k-means", "ComBat")
+    is_normalized = method in ("k-means", "ComBat")
 
-    return kmeans.fit_predict(normalize(rows) if units else rows), rows
+    return kmeans.fit_predict(normalize(rows) if is_normalized else rows), rows
 
 
 def mixing(rows: np.ndarray, y: np.ndarray, batch: np.ndarray) -> float:
     cosines = normalize(rows) @ normalize(rows).T
     np.fill_diagonal(cosines, -np.inf)
     neighbors = np.argpartition(-cosines, 10, axis=1)[:, :10]
-    share_of_other_batches = np.mean(batch[neighbors] != batch[:, None])
-    mates = y == y[:, None]
-    sizes = mates.sum(axis=1)
-    n_same_batch = (mates & (batch == batch[:, None])).sum(axis=1)
+    share = np.mean(batch[neighbors] != batch[:, None])
 
-    return float(
-        share_of_other_batches
-        / np.mean(1 - (n_same_batch - 1) / np.maximum(sizes - 1, 1))
-    )
+    is_mate = y == y[:, None]
+    sizes = is_mate.sum(axis=1)
+    n_same_batch = (is_mate & (batch == batch[:, None])).sum(axis=1)
+    expected_share = np.mean(1 - (n_same_batch - 1) / np.maximum(sizes - 1, 1))
+
+    return float(share / expected_share)
 
 
 def figures(data: Data) -> dict[str, Any]:
@@ -246,24 +254,25 @@ def figures(data: Data) -> dict[str, Any]:
     y = y[is_nonzero]
     batch = batch[is_nonzero]
     X = X[:, np.ptp(X, axis=0) > 0]
-    figures_of_method = {}
+    k = len(np.unique(y))
+    figures_of_methods = {}
 
     for method in METHODS:
         start = time.perf_counter()
         try:
-            labels, rows = labels_and_rows(method, X, batch, len(np.unique(y)))
+            labels, rows = labels_and_rows(method, X, batch, k)
         except Exception as error:  # peers fail in many ways on few columns or rows
             if method in OURS:
                 raise
             print(f"{method}: {type(error).__name__}: {error}")
-            figures_of_method[method] = (np.nan,) * 3
+            figures_of_methods[method] = (np.nan,) * 3
             continue
 
         seconds = time.perf_counter() - start
         error = misclassification_rate(y, labels)
-        figures_of_method[method] = error, mixing(rows, y, batch), seconds
+        figures_of_methods[method] = error, mixing(rows, y, batch), seconds
 
-    return figures_of_method
+    return figures_of_methods
 
 
 def cells(figures_of_methods: Any) -> list[str]:
@@ -275,15 +284,15 @@ def cells(figures_of_methods: Any) -> list[str]:
 
 
 def table(
-    title: str, sets: dict[str, tuple[Any, ...]], took: list[list[float]]
+    title: str, sets: dict[str, tuple[Any, ...]], seconds_of_sets: list[list[float]]
 ) -> Table:
-    """Yield errors and mixing of all methods; ``took`` gets their seconds."""
+    """Yield errors and mixing of all methods; ``seconds_of_sets`` gets times."""
     yield [title]
     yield HEAD
 
     for name, (reader, *reader_arguments) in sets.items():
         figures_of_set = figures(reader(*reader_arguments)).values()
-        took.append([seconds for *_, seconds in figures_of_set])
+        seconds_of_sets.append([seconds for *_, seconds in figures_of_set])
         yield [name, *cells(figures_of_set)]
 
 
@@ -293,17 +302,10 @@ def held_out_tables() -> Iterator[Table]:
     for name, X, y in held_out():
         for effect in EFFECTS:
             for unequal in (False, True):
-                figures_of_effect = figures(with_effect(X, y, effect, unequal))
-                figures_of_effects[name, effect, unequal] = [
-                    *figures_of_effect.values()
-                ]
-                print(
-                    name,
-                    effect,
-                    unequal,
-                    *cells(figures_of_effect.values()),
-                    flush=True,
-                )
+                data = with_effect(X, y, effect, unequal)
+                of_methods = list(figures(data).values())
+                figures_of_effects[name, effect, unequal] = of_methods
+                print(name, effect, unequal, *cells(of_methods), flush=True)
 
     names = list(dict.fromkeys(name for name, _, _ in figures_of_effects))
     lines = [[f"Three batches put on {len(names)} held-out sets: means"], HEAD]
@@ -334,15 +336,18 @@ def main() -> None:
     developed: dict[str, Any] = {path.stem: (read, path) for path in paths}
     for kind in ("mixed", "unequal", "alone", "counts", "none", "none, unequal"):
         developed[f"design: {kind}"] = (design, kind)
-    took: list[list[float]] = []
+
+    seconds_of_sets: list[list[float]] = []
     text = [
         "# Batches\n\n`python benchmarks/batches.py`, which says what is what.",
         "Errors, and in brackets how well batches are mixed.\n",
-        markdown(table("Sets that nobody tuned on", APART, took)),
-        markdown(table("Sets that factors were developed on", developed, took)),
+        markdown(table("Sets that nobody tuned on", APART, seconds_of_sets)),
+        markdown(
+            table("Sets that factors were developed on", developed, seconds_of_sets)
+        ),
         *map(markdown, held_out_tables()),
     ]
-    seconds = [f"{median:.2f}" for median in np.nanmedian(took, axis=0)]
+    seconds = [f"{median:.2f}" for median in np.nanmedian(seconds_of_sets, axis=0)]
     text.append(markdown([["Median time"], HEAD, ["seconds", *seconds]]))
     publish(options, "\n".join(text))
 

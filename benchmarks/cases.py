@@ -47,18 +47,18 @@ def dense(
     labels = rng.choice(k, n, p=shares / shares.sum())
     labels[:k] = np.arange(k)
     X = np.empty((n, p), np.float32) if out is None else out
-    best = np.empty_like(labels)
+    oracle_labels = np.empty_like(labels)
     step = max(1, PIECE // p)
 
     for start in range(0, n, step):
         rows = slice(start, min(start + step, n))
-        part = rng.standard_normal((rows.stop - start, p), dtype=np.float32)
-        scales = length * rng.uniform(1, 20, (len(part), 1)).astype(np.float32)
-        part += scales * patterns[labels[rows]]
-        X[rows] = part
-        best[rows] = (part @ patterns.T).argmax(axis=1)
+        block = rng.standard_normal((rows.stop - start, p), dtype=np.float32)
+        scales = length * rng.uniform(1, 20, (len(block), 1)).astype(np.float32)
+        block += scales * patterns[labels[rows]]
+        X[rows] = block
+        oracle_labels[rows] = (block @ patterns.T).argmax(axis=1)
 
-    return Case(X, labels, float((best != labels).mean()))
+    return Case(X, labels, float((oracle_labels != labels).mean()))
 
 
 def counts(n: int, p: int, k: int, seed: int = 0) -> Case:
@@ -78,13 +78,13 @@ def counts(n: int, p: int, k: int, seed: int = 0) -> Case:
 
     for topic in range(k):
         rows = np.flatnonzero(labels == topic)
-        drawn = rng.choice(p, size=int(lengths[rows].sum()), p=topics[topic])
-        parts = np.split(drawn, np.cumsum(lengths[rows])[:-1])
-        for row, part in zip(rows, parts, strict=True):
-            words[edges[row] : edges[row + 1]] = part
+        drawn_words = rng.choice(p, size=int(lengths[rows].sum()), p=topics[topic])
+        parts = np.split(drawn_words, np.cumsum(lengths[rows])[:-1])
+        for row, row_words in zip(rows, parts, strict=True):
+            words[edges[row] : edges[row + 1]] = row_words
 
     X = sp.csr_array((np.ones(len(words), np.float32), words, edges), shape=(n, p))
     X.sum_duplicates()
-    best = (X @ np.log(topics).T).argmax(axis=1)
+    oracle_labels = (X @ np.log(topics).T).argmax(axis=1)
 
-    return Case(X, labels, float((best != labels).mean()))
+    return Case(X, labels, float((oracle_labels != labels).mean()))

@@ -49,8 +49,8 @@ class Case(NamedTuple):
     right: tuple[int, ...]
 
 
-class Found(NamedTuple):
-    """What was found of a sample."""
+class Finding(NamedTuple):
+    """What was found in a sample."""
 
     group: str
     name: str
@@ -81,8 +81,8 @@ def nested(seed: int, a: int, b: int) -> np.ndarray:
     rng = np.random.default_rng(seed)
     n = 450
     p = 100
-    Q = np.linalg.qr(rng.standard_normal((p, a + a * b)))[0].T
-    centers = 10 * np.repeat(Q[:a], b, axis=0) + 5 * Q[a:]
+    directions = np.linalg.qr(rng.standard_normal((p, a + a * b)))[0].T
+    centers = 10 * np.repeat(directions[:a], b, axis=0) + 5 * directions[a:]
     scales = rng.lognormal(0, 0.4, (n, 1))
 
     return scales * centers[np.arange(n) % (a * b)] + rng.standard_normal((n, p))
@@ -160,17 +160,19 @@ def simulated(seed: int) -> Iterator[Case]:
             yield simulated_case("designs", draw.X, right=(k,))
 
 
-def find(case: Case, seed: int) -> Found:
+def find(case: Case, seed: int) -> Finding:
     warnings.simplefilter("ignore")
     start = time.process_time()
     count = select_n_clusters(case.X, random_state=seed)
-    took = time.process_time() - start
+    count_seconds = time.process_time() - start
+
     start = time.process_time()
     IhSC(max(count.n_clusters, 2), random_state=seed).fit(case.X)
-    fits = took / (time.process_time() - start)
+    fit_seconds = time.process_time() - start
+
     split = count.tree.split(count.n_clusters) if count.tree else None
 
-    return Found(
+    return Finding(
         group=case.group,
         name=case.name,
         right=case.right,
@@ -179,76 +181,77 @@ def find(case: Case, seed: int) -> Found:
         listed=count.plausible,
         confidence=count.confidence,
         support=split.support if split else -1.0,
-        fits=fits,
+        fits=count_seconds / fit_seconds,
     )
 
 
-def area(found: list[Found], figure: list[float]) -> str:
+def area(findings: list[Finding], figure: list[float]) -> str:
     """Return the area under the curve that tells right numbers from wrong ones."""
-    is_exact = [f.exact for f in found]
-    return (
-        f"{roc_auc_score(is_exact, figure):.2f}"
-        if 0 < sum(is_exact) < len(is_exact)
-        else "-"
-    )
+    is_exact = [finding.exact for finding in findings]
+    has_both = 0 < sum(is_exact) < len(is_exact)
+    return f"{roc_auc_score(is_exact, figure):.2f}" if has_both else "-"
 
 
-def by_set(found: list[Found], figure: str) -> float:
+def by_set(findings: list[Finding], figure: str) -> float:
     """Return the mean over sets, which may have several preparations."""
-    values = [float(getattr(f, figure)) for f in found]
-    return float(means_by_set([f.name for f in found], values).mean())
+    values = [float(getattr(finding, figure)) for finding in findings]
+    return float(means_by_set([finding.name for finding in findings], values).mean())
 
 
-def simulated_table(found: list[Found]) -> Table:
+def simulated_table(findings: list[Finding]) -> Table:
     yield ["Simulated"]
     yield ["", "draws", "right", "listed", "high but wrong", "levels are those drawn",
            "fits"]  # fmt: skip
-    for name in dict.fromkeys(f.name for f in found):
-        mine = [f for f in found if f.name == name]
-        levels = sum(set(f.levels) == set(f.right) for f in mine)
+    for name in dict.fromkeys(finding.name for finding in findings):
+        of_design = [finding for finding in findings if finding.name == name]
+        n_high_but_wrong = sum(
+            f.confidence is LEVELS[0] and not f.exact for f in of_design
+        )
+        n_levels_right = sum(set(f.levels) == set(f.right) for f in of_design)
         yield [
-            name, len(mine), sum(f.exact for f in mine), sum(f.is_listed for f in mine),
-            sum(f.confidence is LEVELS[0] and not f.exact for f in mine),
-            levels if name == "clusters in clusters" else "-",
-            f"{np.median([f.fits for f in mine]):.0f}",
+            name, len(of_design), sum(f.exact for f in of_design),
+            sum(f.is_listed for f in of_design), n_high_but_wrong,
+            n_levels_right if name == "clusters in clusters" else "-",
+            f"{np.median([f.fits for f in of_design]):.0f}",
         ]  # fmt: skip
 
 
-def set_table(groups: dict[str, list[Found]]) -> Table:
+def set_table(groups: dict[str, list[Finding]]) -> Table:
     yield ["Labelled sets"]
     yield ["sets", "preparations", "exact", "within 25%", "class number is listed",
            "numbers listed", "one or none", "ten classes or more: preparations",
            "within 25%", "AUC of confidence", "of support", "fits"]  # fmt: skip
-    for group, mine in groups.items():
-        with_ten_classes = [f for f in mine if f.right[0] >= 10]
+    for group, of_group in groups.items():
+        with_ten_classes = [f for f in of_group if f.right[0] >= 10]
         yield [
-            group, len(mine), f"{by_set(mine, 'exact'):.2f}",
-            f"{by_set(mine, 'near'):.2f}", f"{by_set(mine, 'is_listed'):.2f}",
-            f"{np.mean([len(f.listed) for f in mine]):.1f}",
-            sum(f.number <= 1 for f in mine), len(with_ten_classes),
+            group, len(of_group), f"{by_set(of_group, 'exact'):.2f}",
+            f"{by_set(of_group, 'near'):.2f}", f"{by_set(of_group, 'is_listed'):.2f}",
+            f"{np.mean([len(f.listed) for f in of_group]):.1f}",
+            sum(f.number <= 1 for f in of_group), len(with_ten_classes),
             sum(f.near for f in with_ten_classes),
-            area(mine, [-LEVELS.index(f.confidence) for f in mine]),
-            area(mine, [f.support for f in mine]),
-            f"{np.median([f.fits for f in mine]):.0f}",
+            area(of_group, [-LEVELS.index(f.confidence) for f in of_group]),
+            area(of_group, [f.support for f in of_group]),
+            f"{np.median([f.fits for f in of_group]):.0f}",
         ]  # fmt: skip
 
 
-def confidence_table(groups: dict[str, list[Found]]) -> Table:
+def confidence_table(groups: dict[str, list[Finding]]) -> Table:
     yield ["Confidence"]
-    yield ["sets", *(head for c in LEVELS for head in (c.value, "right"))]
-    for group, mine in groups.items():
+    yield ["sets", *(head for level in LEVELS for head in (level.value, "right"))]
+    for group, of_group in groups.items():
         line = [group]
         for confidence in LEVELS:
-            is_exact = [f.exact for f in mine if f.confidence is confidence]
+            is_exact = [f.exact for f in of_group if f.confidence is confidence]
             line += [len(is_exact), f"{np.mean(is_exact):.0%}" if is_exact else "-"]
         yield line
 
 
-def tables(found: list[Found]) -> Iterator[Table]:
-    groups = {name: [f for f in found if f.group == name] for name in GROUPS}
-    groups = {name: mine for name, mine in groups.items() if mine}
-    if drawn := groups.pop("simulated", None):
-        yield simulated_table(drawn)
+def tables(findings: list[Finding]) -> Iterator[Table]:
+    groups = {name: [f for f in findings if f.group == name] for name in GROUPS}
+    groups = {name: of_group for name, of_group in groups.items() if of_group}
+
+    if simulated_findings := groups.pop("simulated", None):
+        yield simulated_table(simulated_findings)
     if groups:
         yield set_table(groups)
         yield confidence_table(groups)
@@ -274,20 +277,19 @@ def main() -> None:
     options = parser.parse_args()
     cases = list(simulated(options.seed)) if "simulated" in options.groups else []
 
-    for data, X, y in all_samples(options.groups, options.extra, options.rows):
-        true_numbers = (len(np.unique(y)),)
-        cases.append(
-            Case(
-                group=data.group,
-                name=data.name,
-                X=np.asarray(X, dtype=float),
-                right=true_numbers,
-            )
+    for labelled_set, X, y in all_samples(options.groups, options.extra, options.rows):
+        right = (len(np.unique(y)),)
+        case = Case(
+            group=labelled_set.group,
+            name=labelled_set.name,
+            X=np.asarray(X, dtype=float),
+            right=right,
         )
+        cases.append(case)
 
     with ProcessPoolExecutor(options.jobs) as pool:
-        counts = list(pool.map(partial(find, seed=options.seed), cases))
-    publish(options, HEAD + "\n\n".join(map(markdown, tables(counts))))
+        findings = list(pool.map(partial(find, seed=options.seed), cases))
+    publish(options, HEAD + "\n\n".join(map(markdown, tables(findings))))
 
 
 if __name__ == "__main__":

@@ -34,7 +34,7 @@ from ihgmm.paper.methods import label_oracle
 from ihgmm.statistics.model import IhGMMSample
 
 USUAL = [
-    "IhSC", "rival", "cells", "whiten", "paper", "IhGMM", "IhGMM-auto",
+    "IhSC", "rival", "cells", "noise", "paper", "IhGMM", "IhGMM-auto",
     "k-means", "SphericalKMeans", "faiss", "neighbours", "PSC", "mixture-diagonal",
 ]  # fmt: skip
 # Scales are summed out over these quantiles; four times as many changed no label in
@@ -110,17 +110,19 @@ def zero_inflated_density(
     X: Array, center: Array, scales: Array, shape: float, counts: bool
 ) -> Array:
     """Half of the cells are 0 for no reason; others are gamma, or Poisson of gamma."""
-    columns = []
+    scores = []
     for mean in scales[:, None] * center:
         if counts:
             log_zero = shape * np.log(shape / (shape + mean))
-            odds = log_zero + X * np.log(mean / (shape + mean))
-            odds = np.where(X == 0, np.log1p(np.exp(log_zero)), odds)
+            of_zero = np.log1p(np.exp(log_zero))
+            of_other = log_zero + X * np.log(mean / (shape + mean))
         else:
-            odds = np.where(X == 0, 0.0, -shape * (X / mean + np.log(mean)))
-        columns.append(odds.sum(axis=1))
+            of_zero = 0.0
+            of_other = -shape * (X / mean + np.log(mean))
+        cells = np.where(X == 0, of_zero, of_other)
+        scores.append(cells.sum(axis=1))
 
-    return np.column_stack(columns)
+    return np.column_stack(scores)
 
 
 def orthogonal(rng: np.random.Generator, k: int, p: int) -> Array:
@@ -129,14 +131,14 @@ def orthogonal(rng: np.random.Generator, k: int, p: int) -> Array:
 
 def similar(rng: np.random.Generator, k: int, p: int) -> Array:
     """The cosine between any two is 0.9."""
-    Q = orthogonal(rng, k + 1, p)
-    return np.sqrt(0.9) * Q[0] + np.sqrt(0.1) * Q[1:]
+    basis = orthogonal(rng, k + 1, p)
+    return np.sqrt(0.9) * basis[0] + np.sqrt(0.1) * basis[1:]
 
 
 def simplex(rng: np.random.Generator, k: int, p: int) -> Array:
     """The corners of a regular simplex around zero, in K - 1 dimensions."""
-    Q = orthogonal(rng, k, p)
-    return (Q - Q.mean(axis=0)) / np.sqrt(1 - 1 / k)
+    basis = orthogonal(rng, k, p)
+    return (basis - basis.mean(axis=0)) / np.sqrt(1 - 1 / k)
 
 
 def plane(rng: np.random.Generator, k: int, p: int) -> Array:
@@ -190,17 +192,17 @@ def mixture(
     noise = rng.standard_normal((n, p))
     if freedom:
         noise = rng.standard_t(freedom, (n, p)) * np.sqrt((freedom - 2) / freedom)
-    unshared = np.sqrt(1 - correlation**2)
+    innovation = np.sqrt(1 - correlation**2)
     for j in range(1, p if correlation else 0):
-        noise[:, j] = correlation * noise[:, j - 1] + unshared * noise[:, j]
-    shared = np.zeros((0, p))
+        noise[:, j] = correlation * noise[:, j - 1] + innovation * noise[:, j]
+    loadings = np.zeros((0, p))
     if blocks:
-        shared = np.sqrt(0.8) * np.eye(blocks)[np.arange(p) * blocks // p].T
+        loadings = np.sqrt(0.8) * np.eye(blocks)[np.arange(p) * blocks // p].T
         noise *= np.sqrt(0.2)
 
     if factors:
-        shared = 10 * np.linalg.qr(rng.standard_normal((p, factors)))[0].T
-    noise += rng.standard_normal((n, len(shared))) @ shared
+        loadings = 10 * np.linalg.qr(rng.standard_normal((p, factors)))[0].T
+    noise += rng.standard_normal((n, len(loadings))) @ loadings
     deviations = 10 ** rng.uniform(-columns / 4, columns / 4, p)
     levels = rng.lognormal(0, rows, (n, 1)) if rows else np.ones((n, 1))
     scale_quantiles = np.exp(spread * ndtri(QUANTILES))
@@ -212,10 +214,10 @@ def mixture(
 
     def whiten(A: Array) -> Array:
         A = A / deviations
-        A[:, 1:] = (A[:, 1:] - correlation * A[:, :-1]) / unshared
-        if not len(shared):
+        A[:, 1:] = (A[:, 1:] - correlation * A[:, :-1]) / innovation
+        if not len(loadings):
             return A
-        covariance = (0.2 if blocks else 1.0) * np.eye(p) + shared.T @ shared
+        covariance = (0.2 if blocks else 1.0) * np.eye(p) + loadings.T @ loadings
         return np.linalg.solve(np.linalg.cholesky(covariance), A.T).T
 
     density = partial(gaussian_density, levels=levels)
@@ -242,11 +244,11 @@ def outliers(seed: int, share: float, times: float, **options: Any) -> Draw:
     draw = mixture(seed, **options)
     rng = np.random.default_rng([seed, 1])
     rows = rng.choice(len(draw.X), round(share * len(draw.X)), replace=False)
-    away = rng.standard_normal((len(rows), draw.X.shape[1]))
-    away /= np.linalg.norm(away, axis=1, keepdims=True)
+    directions = rng.standard_normal((len(rows), draw.X.shape[1]))
+    directions /= np.linalg.norm(directions, axis=1, keepdims=True)
     X = draw.X.copy()
     labels = draw.labels.copy()
-    X[rows] = times * np.median(np.linalg.norm(X, axis=1)) * away
+    X[rows] = times * np.median(np.linalg.norm(X, axis=1)) * directions
     labels[rows] = -1
 
     return replace(draw, X=X, labels=labels)
@@ -255,8 +257,8 @@ def outliers(seed: int, share: float, times: float, **options: Any) -> Draw:
 def wild_cells(seed: int) -> Draw:
     """2% of the cells are twenty times as large; the best know which."""
     draw = mixture(seed)
-    wild = np.random.default_rng([seed, 1]).random(draw.X.shape) < 0.02
-    return replace(draw, X=np.where(wild, 20 * draw.X, draw.X), white=None)
+    is_wild = np.random.default_rng([seed, 1]).random(draw.X.shape) < 0.02
+    return replace(draw, X=np.where(is_wild, 20 * draw.X, draw.X), white=None)
 
 
 def flipped(seed: int, share: float = 0.1) -> Draw:
@@ -316,13 +318,13 @@ def profiles(seed: int, size: float, counts: bool = True) -> Draw:
     centers = rng.gamma(0.5, size=p) + rng.gamma(0.5, size=(k, p))
     centers /= centers.sum(axis=1, keepdims=True)
     spread = 0.7
-    middle = size * np.exp(-(spread**2) / 2)  # The median; the mean is the size.
+    median_size = size * np.exp(-(spread**2) / 2)  # The median; the mean is the size.
     labels = np.arange(n) % k
-    scales = middle * rng.lognormal(0, spread, n)
+    scales = median_size * rng.lognormal(0, spread, n)
     mean = scales[:, None] * centers[labels]
     X = rng.poisson(mean).astype(float) if counts else rng.exponential(mean)
     density = poisson_density if counts else gamma_density
-    scale_quantiles = middle * np.exp(spread * ndtri(QUANTILES))
+    scale_quantiles = median_size * np.exp(spread * ndtri(QUANTILES))
     X, labels, scales = (part[X.any(axis=1)] for part in (X, labels, scales))
     best = partial(most_likely, X, centers, scale_quantiles, labels, density)
 
@@ -348,24 +350,25 @@ def customers(seed: int, n: int = 3000) -> Draw:
 
 def paper(seed: int, shape: Any, C: float, R: float = 20, **options: Any) -> Draw:
     """The model of the paper, below its constant C = 3 of exact recovery."""
-    s = make_ihgmm(
+    sample = make_ihgmm(
         *shape, scale_ratio=R, separation_constant=C, random_state=seed,
         return_params=True, **options,
     )  # fmt: skip
-    levels = s.noise_levels[:, None]
+    levels = sample.noise_levels[:, None]
     scale_quantiles = 1 + (R - 1) * QUANTILES
     density = partial(gaussian_density, levels=levels)
+    white = sample.X / levels
     best = partial(
-        most_likely, s.X / levels, s.centers, scale_quantiles, s.labels, density
+        most_likely, white, sample.centers, scale_quantiles, sample.labels, density
     )
 
     return Draw(
-        X=s.X,
-        labels=s.labels,
-        centers=s.centers,
-        scales=s.scales,
+        X=sample.X,
+        labels=sample.labels,
+        centers=sample.centers,
+        scales=sample.scales,
         best=best,
-        white=s.X,
+        white=sample.X,
     )
 
 
@@ -450,17 +453,17 @@ DESIGNS: dict[str, Callable[[int], Draw]] = {
 
 def best_without_centers(draw: Draw) -> Array:
     """Return labels by one who knows those of all other rows and the noise's shape."""
-    rows = draw.labels >= 0
+    is_clustered = draw.labels >= 0
     sample = IhGMMSample(
-        X=draw.white[rows],
-        labels=draw.labels[rows],
-        scales=draw.scales[rows],
-        noise_levels=np.ones(np.count_nonzero(rows)),
+        X=draw.white[is_clustered],
+        labels=draw.labels[is_clustered],
+        scales=draw.scales[is_clustered],
+        noise_levels=np.ones(np.count_nonzero(is_clustered)),
         centers=draw.centers,
         separation=np.nan,
     )
     labels = draw.labels.copy()
-    labels[rows] = label_oracle(sample)
+    labels[is_clustered] = label_oracle(sample)
 
     return labels
 
@@ -469,21 +472,23 @@ def errors(task: tuple[str, int, list[str]]) -> list[float]:
     """Return the error of each method in a draw, then those of the two oracles."""
     name, seed, methods = task
     draw = DESIGNS[name](seed)
-    rows = draw.labels >= 0
+    is_clustered = draw.labels >= 0
+    true_labels = draw.labels[is_clustered]
     k = len(draw.centers)
     rates = []
 
     with warnings.catch_warnings(action="ignore"):  # many designs are hard on purpose
         for method in methods:
-            labels = METHODS[method](draw.X, k, seed)
-            rates.append(misclassification_rate(draw.labels[rows], labels[rows]))
+            labels = METHODS[method](draw.X, k, seed)[is_clustered]
+            rates.append(misclassification_rate(true_labels, labels))
 
     if draw.white is None or len(draw.X) > 2_000:  # its n by n products take minutes
         rates.append(np.nan)
     else:
-        rates.append(np.mean((best_without_centers(draw) != draw.labels)[rows]))
+        labels = best_without_centers(draw)[is_clustered]
+        rates.append(np.mean(labels != true_labels))
 
-    rates.append(np.mean((draw.best() != draw.labels)[rows]))
+    rates.append(np.mean(draw.best()[is_clustered] != true_labels))
 
     return rates
 
@@ -495,9 +500,9 @@ def table(options: argparse.Namespace) -> Table:
         for name in options.names:
             tasks = [(name, seed, options.methods) for seed in range(options.draws)]
             rates = 100 * np.array([*pool.map(errors, tasks)])
-            doubts = rates.std(axis=0) / np.sqrt(max(len(rates) - 1, 1))
-            pairs = zip(rates.mean(axis=0), doubts, strict=True)
-            cells = (f"{mean:.1f} ({doubt:.1f})" for mean, doubt in pairs)
+            standard_errors = rates.std(axis=0) / np.sqrt(max(len(rates) - 1, 1))
+            pairs = zip(rates.mean(axis=0), standard_errors, strict=True)
+            cells = (f"{mean:.1f} ({error:.1f})" for mean, error in pairs)
             yield [name, *("-" if "nan" in cell else cell for cell in cells)]
 
 

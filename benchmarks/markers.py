@@ -61,9 +61,9 @@ def scanpy_ranks(X: Any, types: np.ndarray, method: str) -> list[np.ndarray]:
     return [names[name].astype(int) for name in np.unique(types)]
 
 
-def shared(one: Any, other: Any) -> str:
+def shared(ranking: Any, other_ranking: Any) -> str:
     """Return how many of the first ten are the same, on average over clusters."""
-    pairs = zip(one, other, strict=True)
+    pairs = zip(ranking, other_ranking, strict=True)
     return f"{np.mean([len({*a[:10]} & {*b[:10]}) for a, b in pairs]):.1f}"
 
 
@@ -74,12 +74,15 @@ def main() -> None:
 
     for name, X, types in cells():
         top = top_features(X, types)
-        figures = top.contrasts, top.contrasts / top.errors
-        kinds = [top.more, *(np.argsort(-one, axis=1) for one in figures)]
-        kinds.append(scanpy_ranks(X, types, "t-test"))
-        rival = scanpy_ranks(X, types, "wilcoxon")
+        rankings = [
+            top.more,
+            np.argsort(-top.contrasts, axis=1),
+            np.argsort(-top.contrasts / top.errors, axis=1),
+            scanpy_ranks(X, types, "t-test"),
+        ]
+        wilcoxon = scanpy_ranks(X, types, "wilcoxon")
         shape = f"{name}: {X.shape[0]:,}, {X.shape[1]:,}, {len(top.clusters)}"
-        table.append([shape, *(shared(kind, rival) for kind in kinds)])
+        table.append([shape, *(shared(ranking, wilcoxon) for ranking in rankings)])
 
     print(markdown(table))
     for path in sys.argv[1:]:
@@ -90,20 +93,24 @@ def compare_words(path: Path) -> None:
     """Print the first words of each class, ours and those of c-TF-IDF."""
     with path.open(encoding="utf-8") as file:
         lines = [line for line in csv.reader(file, delimiter="\t") if line][3:]
-    kinds = np.array([line[0] for line in lines])
+    classes = np.array([line[0] for line in lines])
     counter = CountVectorizer(stop_words="english", min_df=3)
     counts = counter.fit_transform(line[1] for line in lines)
     names = counter.get_feature_names_out()
-    top = top_features(TfidfTransformer().fit_transform(counts), kinds, names=names)
-    sums = np.array([counts[kinds == k].sum(axis=0).A1 for k in top.clusters])
+
+    top = top_features(TfidfTransformer().fit_transform(counts), classes, names=names)
+    sums = np.array([counts[classes == k].sum(axis=0).A1 for k in top.clusters])
     weights = np.log(1 + sums.sum() / len(sums) / sums.sum(axis=0))
-    rival = np.argsort(-sums / sums.sum(axis=1, keepdims=True) * weights, axis=1)
-    n_shared = shared(top.more, rival)
+    scores = sums / sums.sum(axis=1, keepdims=True) * weights
+    rival_ranking = np.argsort(-scores, axis=1)
+
+    n_shared = shared(top.more, rival_ranking)
     table = [[f"{path.name}: of ten words, {n_shared} are those of c-TF-IDF"]]
     table.append(["class", "shared", "ours", "c-TF-IDF"])
-    for kind, *words_of_both in zip(top.clusters, top.more, rival, strict=True):
-        words = (", ".join(names[best[:5]]) for best in words_of_both)
-        table.append([kind, shared(words_of_both[:1], words_of_both[1:]), *words])
+    for label, ours, rival in zip(top.clusters, top.more, rival_ranking, strict=True):
+        our_words = ", ".join(names[ours[:5]])
+        rival_words = ", ".join(names[rival[:5]])
+        table.append([label, shared([ours], [rival]), our_words, rival_words])
 
     print(markdown(table))
 

@@ -61,8 +61,16 @@ def readings(X: Any, fit: Callable[[Any], Any]) -> int:
 
     from ihgmm.matrix.stored import Stored
 
-    about: Any = {"n_entries": X.size, "sparse": sp.issparse(X)}
-    rows = Stored(lambda start, stop: X[start:stop], X.shape, X.dtype, **about)
+    def block(start: int, stop: int) -> Any:
+        return X[start:stop]
+
+    rows = Stored(
+        block,
+        shape=X.shape,
+        dtype=X.dtype,
+        n_entries=X.size,
+        sparse=sp.issparse(X),
+    )
     fit(rows)
 
     return rows.passes
@@ -99,9 +107,9 @@ def arguments(
     return parser
 
 
-def in_process(script: str, *given: Any, env: dict[str, str] | None = None) -> Any:
+def in_process(script: str, *values: Any, env: dict[str, str] | None = None) -> Any:
     """Return what a script, with ``--process`` and this, prints last, as JSON."""
-    command = [sys.executable, script, "--process", *map(str, given)]
+    command = [sys.executable, script, "--process", *map(str, values)]
     process = subprocess.run(command, stdout=subprocess.PIPE, env=env, check=True)
     return json.loads(process.stdout.splitlines()[-1])
 
@@ -120,8 +128,9 @@ def environment(device: str = "") -> str:
     cpu = platform.machine()
     info = Path("/proc/cpuinfo")
     if info.exists():
-        names = [x for x in info.read_text().splitlines() if x.startswith("model name")]
-        cpu = names[0].split(": ")[1] + f" ({cpu})" if names else cpu
+        lines = info.read_text().splitlines()
+        models = [line for line in lines if line.startswith("model name")]
+        cpu = models[0].split(": ")[1] + f" ({cpu})" if models else cpu
 
     return (
         f"Python {platform.python_version()}, {versions}; "
@@ -135,9 +144,10 @@ def publish(options: argparse.Namespace, text: str, device: str = "") -> None:
     print(text)
     if options.save:
         RESULTS.mkdir(exist_ok=True)
-        part = RESULTS / f"{options.page}.part"
-        part.write_text(f"{text.rstrip()}\n\n{environment(device)}\n", encoding="utf-8")
-        part.replace(RESULTS / options.page)
+        page = f"{text.rstrip()}\n\n{environment(device)}\n"
+        partial_file = RESULTS / f"{options.page}.part"
+        partial_file.write_text(page, encoding="utf-8")
+        partial_file.replace(RESULTS / options.page)
 
 
 def digits(value: float) -> str:

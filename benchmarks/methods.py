@@ -150,10 +150,13 @@ METHODS: dict[str, Method] = {
     "IhSC": estimator("IhSC"),
     "before": lambda X, k, seed: timed_before(X, k, random_state=seed)[1],
     "rival": lambda X, k, seed: rival.fit(X, k)(X),
+    "rival-prepared": lambda X, k, seed: rival.fit_prepared(X, k)(X),
     "paper": estimator("IhSC.paper"),
     "paper-magnitude": estimator("IhSC.paper", order="magnitude"),
     "cells": estimator("IhSC", outliers="cells"),
-    "whiten": estimator("IhSC", whiten="auto"),
+    "given": estimator("IhSC", columns="given"),
+    "counts": estimator("IhSC", columns="counts"),
+    "noise": estimator("IhSC", columns="noise"),
     "IhGMM": estimator("IhGMM"),
     "IhGMM-auto": estimator("IhGMM", noise="auto"),
     "PSC": estimator("IhSC", recipe="psc"),
@@ -171,30 +174,24 @@ METHODS: dict[str, Method] = {
     "mixture-diagonal": diagonal_mixture,
 }
 LEGEND = """\
-"IhSC" has its defaults, "before" is that of the version before, and "rival" is the
-default method in a short script (`rival.py`). "paper" has the paper's settings,
-"paper-magnitude" with the largest eigenvalues of either sign. "cells"
-and "whiten" are IhSC with `outliers="cells"` and `whiten="auto"`, "IhGMM-auto" is
-IhGMM with `noise="auto"`. "PSC" is IhSC with `recipe="psc"`. "naive" forms the n by n
-matrix. "k-means" runs on unit rows from ten starts ("k-means-1": from one,
-"k-means-raw": from one, on rows as they are). "faiss" is its spherical k-means from ten
-starts ("faiss-1": from one, "faiss-sample": from one, on 256 rows a centre). "spectral"
-and "neighbours" are scikit-learn's SpectralClustering by cosines and by ten nearest
-neighbours of unit rows. "mixture" is a Gaussian mixture with one covariance, from ten
-starts, on 2K + 2 principal directions of unit rows; "mixture-diagonal" has diagonal
-covariances, on rows as they are.
+"IhSC" has its defaults, "before" is that of the version before. "rival" is its mixture
+in a short script (`rival.py`), "rival-prepared" has neighbours and roots beside it.
+"paper" has the paper's settings, "paper-magnitude" with the largest eigenvalues of
+either sign. "cells" is IhSC with `outliers="cells"`, "given", "counts" and "noise" have
+these `columns`, "IhGMM-auto" is IhGMM with `noise="auto"`. "PSC" is IhSC with
+`recipe="psc"`. "naive" forms the n by n matrix. "k-means" runs on unit rows from ten
+starts ("k-means-1": from one, "k-means-raw": from one, on rows as they are). "faiss" is
+its spherical k-means from ten starts ("faiss-1": from one, "faiss-sample": from one, on
+256 rows a centre). "spectral" and "neighbours" are scikit-learn's SpectralClustering by
+cosines and by ten nearest neighbours of unit rows. "mixture" is a Gaussian mixture with
+one covariance, from ten starts, on 2K + 2 principal directions of unit rows;
+"mixture-diagonal" has diagonal covariances, on rows as they are.
 """
-DENSE_ONLY = {"rival", "faiss", "faiss-1", "faiss-sample", "mixture"}
+DENSE_ONLY = {"rival", "rival-prepared", "faiss", "faiss-1", "faiss-sample", "mixture"}
 
 
-def timed_labels(
-    name: str, X: Any, k: int, seed: int, **options: Any
-) -> tuple[float, np.ndarray]:
-    """Return the seconds that a method takes, and labels.
-
-    ``options`` are for IhSC, in both versions.
-    """
+def timed_labels(name: str, X: Any, k: int, seed: int) -> tuple[float, np.ndarray]:
+    """Return the seconds that a method takes, and labels."""
     if name == "before":
-        return timed_before(X, k, random_state=seed, **options)
-    method = estimator("IhSC", **options) if name == "IhSC" else METHODS[name]
-    return timed(partial(method, X, k, seed))
+        return timed_before(X, k, random_state=seed)
+    return timed(partial(METHODS[name], X, k, seed))

@@ -103,15 +103,15 @@ def table(names: list[str], draws: int, gaps: list[np.ndarray]) -> Table:
 
     for name in names:
         for share in SHARES:
-            rates_of_draws = np.array(
-                [rates(name, share, seed) for seed in range(draws)]
-            )
-            means.append(rates_of_draws.mean(axis=0))
-            best = int(means[-1][:-1].argmin())
-            gap = rates_of_draws[:, -1] - rates_of_draws[:, best]
+            lines = np.array([rates(name, share, seed) for seed in range(draws)])
+            mean_rates = lines.mean(axis=0)
+            means.append(mean_rates)
+            best_peer = int(mean_rates[:-1].argmin())
+            gap = lines[:, -1] - lines[:, best_peer]
             gaps.append(gap)
-            cells = [f"{100 * value:.1f}" for value in means[-1]]
-            cells[best] = f"*{cells[best]}*"
+
+            cells = [f"{100 * rate:.1f}" for rate in mean_rates]
+            cells[best_peer] = f"*{cells[best_peer]}*"
             if gap.mean() <= 1e-9:
                 cells[-1] = f"**{cells[-1]}**"
             yield [name, f"{share:.0%}", *cells, f"{100 * doubt(gap):.1f}"]
@@ -145,6 +145,7 @@ def at_scale(n: int, p: int, k: int = 10) -> str:
     labels = rng.integers(k, size=n)
     X = rng.lognormal(0, 0.5, n)[:, None] * centers[labels]
     X += rng.standard_normal((n, p))
+
     IhSC(k, random_state=0).fit(X[:10_000])  # start the threads
     complete, _ = measured(lambda: IhSC(k, random_state=0).fit(X))
     for i in range(0, n, 100_000):
@@ -156,14 +157,14 @@ def at_scale(n: int, p: int, k: int = 10) -> str:
     seconds_complete = complete["seconds"]
     seconds_missing = missing["seconds"]
     ratio = seconds_missing / seconds_complete
-    memory_ratios = [
-        (f["peak"] - f["before"]) * 1e9 / X.nbytes for f in (complete, missing)
-    ]
+
+    def memory(figures: dict[str, float]) -> float:
+        return (figures["peak"] - figures["before"]) * 1e9 / X.nbytes
 
     return (
         f"- {n:,} x {p:,}, 20% missing: {seconds_missing:.1f} s, {ratio:.1f} times "
         f"the fit of complete data ({seconds_complete:.1f} s). Memory beyond X: "
-        f"{memory_ratios[1]:.2f} X, of complete data {memory_ratios[0]:.2f} X.\n"
+        f"{memory(missing):.2f} X, of complete data {memory(complete):.2f} X.\n"
     )
 
 

@@ -46,9 +46,11 @@ def fitted(X: np.ndarray, k: int, seed: int = 0, **options: Any) -> IhSC:
     return IhSC(k, random_state=seed, **options).fit(X)
 
 
-def without(model: Any, X: np.ndarray, k: int, share: float, seed: int) -> np.ndarray:
+def without(
+    detector: Any, X: np.ndarray, k: int, share: float, seed: int
+) -> np.ndarray:
     """Cluster the rows that are left by a peer that looks for outliers."""
-    is_inlier = model.set_params(contamination=share or "auto").fit_predict(X) > 0
+    is_inlier = detector.set_params(contamination=share or "auto").fit_predict(X) > 0
     labels = np.full(len(X), -1)
     labels[is_inlier] = fitted(X[is_inlier], k, seed).labels_
     return labels
@@ -60,8 +62,10 @@ METHODS: dict[str, Method] = {
     "IhGMM auto": lambda X, k, _, seed: (
         IhGMM(k, outliers="auto", random_state=seed).fit(X).labels_
     ),
-    "forest": lambda *given: without(IsolationForest(random_state=given[-1]), *given),
-    "LOF": lambda *given: without(LocalOutlierFactor(), *given),
+    "forest": lambda X, k, share, seed: without(
+        IsolationForest(random_state=seed), X, k, share, seed
+    ),
+    "LOF": lambda X, k, share, seed: without(LocalOutlierFactor(), X, k, share, seed),
     "HDBSCAN": lambda X, *_: HDBSCAN(copy=True).fit_predict(normalize(X)),
 }
 
@@ -99,7 +103,9 @@ def clean_fit(draw: Draw, seed: int) -> float:
     return misclassification_rate(draw.labels[rows], labels)
 
 
-def found(design: Callable[[int], Draw], share: float, method: str, draws: int) -> list:
+def detection_scores(
+    design: Callable[[int], Draw], share: float, method: str, draws: int
+) -> list[float]:
     """Return precision, recall, the share flagged and the error of inliers."""
     counts = np.zeros(4)
     errors = []
@@ -107,23 +113,20 @@ def found(design: Callable[[int], Draw], share: float, method: str, draws: int) 
     for seed in range(draws):
         draw = design(seed)
         labels = METHODS[method](draw.X, len(draw.centers), share, seed)
-        n_outliers = draw.labels < 0
-        flagged = labels < 0
-        n_hits = (n_outliers & flagged).sum()
-        counts += n_hits, flagged.sum(), n_outliers.sum(), len(n_outliers)
-        errors.append(
-            misclassification_rate(draw.labels[~n_outliers], labels[~n_outliers])
-        )
+        is_outlier = draw.labels < 0
+        is_flagged = labels < 0
+        is_hit = is_outlier & is_flagged
+        counts += is_hit.sum(), is_flagged.sum(), is_outlier.sum(), len(labels)
 
-    n_hits, flagged, n_outliers, n = counts
-    precision = n_hits / flagged if flagged else np.nan
+        is_inlier = ~is_outlier
+        error = misclassification_rate(draw.labels[is_inlier], labels[is_inlier])
+        errors.append(error)
 
-    return [
-        precision,
-        n_hits / n_outliers if n_outliers else np.nan,
-        flagged / n,
-        np.mean(errors),
-    ]
+    n_hits, n_flagged, n_outliers, n = counts
+    precision = n_hits / n_flagged if n_flagged else np.nan
+    recall = n_hits / n_outliers if n_outliers else np.nan
+
+    return [precision, recall, n_flagged / n, np.mean(errors)]
 
 
 def planted(draws: int) -> Table:
@@ -132,10 +135,12 @@ def planted(draws: int) -> Table:
     yield ["share and norm", "rows without", *chain(*heads)]
 
     for name, (share, design) in PLANTED.items():
-        best = np.mean([clean_fit(design(seed), seed) for seed in range(draws)])
-        line = [name, f"{best:.1%}"]
+        error_without = np.mean(
+            [clean_fit(design(seed), seed) for seed in range(draws)]
+        )
+        line = [name, f"{error_without:.1%}"]
         for method in METHODS:
-            precision, recall, _, error = found(design, share, method, draws)
+            precision, recall, _, error = detection_scores(design, share, method, draws)
             line += [f"{precision:.2f}", f"{recall:.2f}", f"{error:.1%}"]
 
         yield line
@@ -148,7 +153,7 @@ def clean(draws: int) -> Table:
 
     for name in [*CLEAN, "unit rows"]:
         design = unit if name == "unit rows" else DESIGNS[name]
-        shares = (found(design, 0.0, method, draws)[2] for method in methods)
+        shares = (detection_scores(design, 0.0, method, draws)[2] for method in methods)
         yield [name, *(f"{share:.2%}" for share in shares)]
 
 
@@ -157,8 +162,8 @@ def spoilt(X: np.ndarray, kind: str, seed: int) -> np.ndarray:
     rng = np.random.default_rng([seed, 7])
     if kind != "column x 20":
         return rng.random(X.shape) < 0.02
-    column = np.arange(X.shape[1]) == rng.integers(X.shape[1])
-    return column & (rng.random((len(X), 1)) < 0.3)
+    is_in_column = np.arange(X.shape[1]) == rng.integers(X.shape[1])
+    return is_in_column & (rng.random((len(X), 1)) < 0.3)
 
 
 def cells(draws: int) -> Table:
@@ -174,17 +179,22 @@ def cells(draws: int) -> Table:
             X = draw.X
             k = len(draw.centers)
             models = [fitted(X, k), fitted(X, k, outliers="cells")]
-            flagged = len(models[1].outlier_cells_) / X.size
+            share_flagged = len(models[1].outlier_cells_) / X.size
 
             for kind in kinds:
-                wild = spoilt(X, kind, seed)
+                is_wild = spoilt(X, kind, seed)
                 size = np.median(np.abs(X[X != 0]))
-                Z = np.where(wild, X + 30 * size if "+" in kind else 20 * X, X)
-                models += [fitted(Z, k), fitted(Z, k, outliers="cells")]
-                models.append(fitted(np.where(wild, np.nan, X), k, missing="fit"))
+                moved = X + 30 * size if "+" in kind else 20 * X
+                spoilt_X = np.where(is_wild, moved, X)
+                holed_X = np.where(is_wild, np.nan, X)
+                models += [
+                    fitted(spoilt_X, k),
+                    fitted(spoilt_X, k, outliers="cells"),
+                    fitted(holed_X, k, missing="fit"),
+                ]
 
             errors = [misclassification_rate(draw.labels, m.labels_) for m in models]
-            figures.append([*errors[:2], flagged, *errors[2:]])
+            figures.append([*errors[:2], share_flagged, *errors[2:]])
 
         means = np.mean(figures, axis=0)
         line = [name, *(f"{value:.1%}" for value in means)]

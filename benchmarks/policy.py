@@ -41,26 +41,26 @@ def inside(draw: Draw) -> tuple[np.ndarray, np.ndarray]:
 
 
 def of_estimates(draw: Draw) -> Answer:
-    estimates, test = (
-        f(*inside(draw)) for f in (ihgmm.estimate_parameters, scale_test)
-    )
-    decided = np.array([recommendation(test).partition(":")[0]])
-    return decided, np.array([test.p_value, *estimates.scales, *estimates.scale_errors])
+    X, labels = inside(draw)
+    estimates = ihgmm.estimate_parameters(X, labels)
+    test = scale_test(X, labels)
+    decisions = np.array([recommendation(test).partition(":")[0]])
+    figures = [test.p_value, *estimates.scales, *estimates.scale_errors]
+    return decisions, np.array(figures)
 
 
 def of_diagnosis(draw: Draw) -> Answer:
     diagnosis = ihgmm.diagnose(*inside(draw))
-    kinds = " ".join(sorted(type(caution).__name__ for caution in diagnosis.cautions))
-    return np.array([f"{diagnosis.verdict} {kinds}"]), np.array(
-        [diagnosis.expected_error]
-    )
+    names = " ".join(sorted(type(caution).__name__ for caution in diagnosis.cautions))
+    decisions = np.array([f"{diagnosis.verdict} {names}"])
+    return decisions, np.array([diagnosis.expected_error])
 
 
 def of_count(draw: Draw) -> Answer:
     count = ihgmm.select_n_clusters(draw.X, random_state=0)
     support = [split.support for split in count.tree.splits] if count.tree else [0.0]
-    decided = f"{count.n_clusters} {count.confidence.value}"
-    return np.array([decided]), np.array([max(support, default=0.0)])
+    decisions = np.array([f"{count.n_clusters} {count.confidence.value}"])
+    return decisions, np.array([max(support, default=0.0)])
 
 
 def of_labels(make: Callable[..., Any], **options: Any) -> Callable[[Draw], Answer]:
@@ -88,14 +88,18 @@ def others(value: float) -> tuple[float, float]:
     """Return half and twice of a threshold, of the same type."""
     if 0.5 < value < 1:
         return 1 - 2 * (1 - value), 1 - (1 - value) / 2
-    kind = type(value)
-    return kind(max(value / 2, 1)) if kind is int else value / 2, kind(2 * value)
+    if isinstance(value, int):
+        return int(max(value / 2, 1)), 2 * value
+    return value / 2, 2 * value
 
 
 def thresholds(group: str) -> dict[str, float]:
     """Return the numbers of a group by their names."""
-    values = vars(getattr(table, group))
-    return {k: v for k, v in values.items() if k.isupper() and not np.ndim(v)}
+    return {
+        name: value
+        for name, value in vars(getattr(table, group)).items()
+        if name.isupper() and not np.ndim(value)
+    }
 
 
 def compared(task: tuple[str, str]) -> dict[str, list[float]]:
@@ -107,18 +111,17 @@ def compared(task: tuple[str, str]) -> dict[str, list[float]]:
     rows = {}
 
     with warnings.catch_warnings(action="ignore"):
-        decided, figures = ask(draw)
+        decisions, figures = ask(draw)
         for name, value in thresholds(group).items():
             cells = []
             for changed_value in others(value):
                 setattr(policy, name, changed_value)
                 try:
-                    answer, moved = ask(draw)
-                    shape = figures.shape == moved.shape
-                    cells += [
-                        np.mean(answer != decided),
-                        np.nanmean(np.abs(moved - figures)) if shape else np.nan,
-                    ]
+                    changed_decisions, changed_figures = ask(draw)
+                    moved = np.nan
+                    if figures.shape == changed_figures.shape:
+                        moved = np.nanmean(np.abs(changed_figures - figures))
+                    cells += [np.mean(changed_decisions != decisions), moved]
                 except (ValueError, ArithmeticError, np.linalg.LinAlgError):
                     cells += [1.0, np.nan]
                 finally:

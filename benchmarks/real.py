@@ -53,8 +53,8 @@ class Row:
         return f"{self.name}, {self.preparation}, {self.shape}, {seeds} seeds"
 
     def cells(self) -> list[str]:
-        where = f"{self.name}, {self.preparation}"
-        return [where, *map(str, self.shape), *map(digits, self.rates)]
+        title = f"{self.name}, {self.preparation}"
+        return [title, *map(str, self.shape), *map(digits, self.rates)]
 
 
 def rate(X: np.ndarray, y: np.ndarray, method: str, seeds: int) -> float:
@@ -109,9 +109,9 @@ def group_tables(rows: list[Row], methods: list[str]) -> list[str]:
     groups = [group for group in GROUPS if any(row.group == group for row in rows)]
 
     for group in [*groups, "all"] if len(groups) > 1 else groups:
-        mine = [row for row in rows if group in (row.group, "all")]
-        names = [row.name for row in mine]
-        rates = labelled.means_by_set(names, [row.rates for row in mine])
+        rows_of_group = [row for row in rows if group in (row.group, "all")]
+        names = [row.name for row in rows_of_group]
+        rates = labelled.means_by_set(names, [row.rates for row in rows_of_group])
         if not len(rates):
             continue
         means.append([group, len(rates), *map(digits, rates.mean(axis=0))])
@@ -127,12 +127,15 @@ def group_tables(rows: list[Row], methods: list[str]) -> list[str]:
 def set_tables(rows: list[Row], methods: list[str]) -> list[str]:
     """Return a table of each group, a line for each preparation of a set."""
     head = ["set", "n", "p", "K", *methods]
-    lines = {group: [r.cells() for r in rows if r.group == group] for group in GROUPS}
-    return [
-        markdown([[f"Misclassification rates: {group}"], head, *lines[group]])
-        for group in GROUPS
-        if lines[group]
-    ]
+    tables = []
+
+    for group in GROUPS:
+        lines = [row.cells() for row in rows if row.group == group]
+        if lines:
+            title = f"Misclassification rates: {group}"
+            tables.append(markdown([[title], head, *lines]))
+
+    return tables
 
 
 def main() -> None:
@@ -150,9 +153,11 @@ def main() -> None:
         parser.error(f"{unknown} are not known; give some of {', '.join(sets)}.")
     chosen_sets = (sets[name] for name in options.sets or sets)
     tasks = [data for data in chosen_sets if data.group in options.groups]
+
     saved_peers: Known = {}
     if options.peers and options.peers.exists():
         saved_peers = json.loads(options.peers.read_text(encoding="utf-8"))
+
     rows = []
     missing = []
     absent = sorted(set(labelled.EXTRA) - set(sets))
@@ -161,14 +166,14 @@ def main() -> None:
     run = partial(run_set, options=options, known=saved_peers)
 
     with ProcessPoolExecutor(options.jobs) as pool:
-        for answer in pool.map(run, tasks):
-            if isinstance(answer, str):
-                missing.append(answer)
-                print(answer, file=sys.stderr)
+        for rows_of_set in pool.map(run, tasks):
+            if isinstance(rows_of_set, str):
+                missing.append(rows_of_set)
+                print(rows_of_set, file=sys.stderr)
                 continue
 
-            rows += answer
-            for row in answer:
+            rows += rows_of_set
+            for row in rows_of_set:
                 rates = dict(zip(options.methods, row.rates, strict=True))
                 rates.pop("IhSC", None)
                 saved_peers.setdefault(row.key(options.seeds), {}).update(rates)

@@ -49,7 +49,9 @@ MORE = ((500, 200, 4), (2_000, 2_000, 8), (20_000, 100, 5), (200_000, 50, 6))
 
 def product_time(X: Any, width: int) -> float:
     rng = np.random.default_rng(0)
-    W, V = (rng.standard_normal((n, width)).astype(np.float32) for n in X.shape[::-1])
+    n, p = X.shape
+    W = rng.standard_normal((p, width)).astype(np.float32)
+    V = rng.standard_normal((n, width)).astype(np.float32)
     return timed(lambda: (X @ W, X.T @ V))[0]
 
 
@@ -76,18 +78,19 @@ def compare(key: str, rounds: int) -> Table:
             if turn == 0:
                 print(f"{title}: {name} {seconds:.2f} s", file=sys.stderr)
 
-    unit, ours = (statistics.median(t) for t in (products, times["IhSC"]))
-    yield [f"{title} (oracle's error {oracle:.4f}, product {unit:.3f} s)"]
+    product_seconds = statistics.median(products)
+    our_seconds = statistics.median(times["IhSC"])
+    yield [f"{title} (oracle's error {oracle:.4f}, product {product_seconds:.3f} s)"]
     figures = ("seconds", "x IhSC", "x product", "memory / X", "readings", "error")
     yield ["method", *figures]
 
     for name in names:
         median = statistics.median(times[name])
-        memory = process_figures(key, name)
+        figures_of_process = process_figures(key, name)
         yield [
-            name, f"{median:.2f}", f"{median / ours:.2f}", f"{median / unit:.1f}",
-            f"{memory['memory']:.2f}", memory.get("readings", ""),
-            f"{errors[name]:.4f}",
+            name, f"{median:.2f}", f"{median / our_seconds:.2f}",
+            f"{median / product_seconds:.1f}", f"{figures_of_process['memory']:.2f}",
+            figures_of_process.get("readings", ""), f"{errors[name]:.4f}",
         ]  # fmt: skip
 
 
@@ -102,28 +105,28 @@ def be_process(key: str, name: str) -> None:
     """Print the memory that a method takes beyond X, and its readings of X."""
     _, k, make = CASES[key]
     X = make().X
-    method = METHODS[name]
-    size = X.data.nbytes * 2 if sp.issparse(X) else X.nbytes
-    method(X[:500], k, 0)  # load what is loaded late
-    our_memory, _ = measure.measured(lambda: method(X, k, 0))
-    figures = {"memory": (our_memory["peak"] - our_memory["before"]) * 1e9 / size}
+    fit_labels = METHODS[name]
+    n_bytes = X.data.nbytes * 2 if sp.issparse(X) else X.nbytes
+    fit_labels(X[:500], k, 0)  # load what is loaded late
+    gigabytes, _ = measure.measured(lambda: fit_labels(X, k, 0))
+    figures = {"memory": (gigabytes["peak"] - gigabytes["before"]) * 1e9 / n_bytes}
     if name == "IhSC":
-        figures["readings"] = measure.readings(X, lambda rows: method(rows, k, 0))
+        figures["readings"] = measure.readings(X, lambda rows: fit_labels(rows, k, 0))
     print(json.dumps(figures))
 
 
 def growth(rounds: int) -> Table:
     yield ["IhSC as n grows, p = 100, K 10"]
     yield ["n", "seconds", "x a quarter of n"]
-    last = np.nan
+    previous = np.nan
 
     for n in (50_000, 200_000, 800_000):
         X = dense(n, 100, 10).X
         runs = range(2 * rounds)
         median = statistics.median(timed_labels("IhSC", X, 10, i)[0] for i in runs)
-        ratio = "" if np.isnan(last) else f"{median / last:.2f}"
+        ratio = "" if np.isnan(previous) else f"{median / previous:.2f}"
         yield [f"{n:,}", f"{median:.3f}", ratio]
-        last = median
+        previous = median
 
 
 TASKS: dict[str, Callable[[Any, Any, int], Any]] = {
@@ -139,17 +142,18 @@ def more(rounds: int) -> Table:
     yield ["data", "IhSC, seconds", *(f"{name}, fits" for name in TASKS)]
     for n, p, k in MORE:
         X = dense(n, p, k).X
-        times = []
+        seconds_of_rounds = []
         for _ in range(rounds):
             seconds, model = timed(lambda X=X, k=k: IhSC(k, random_state=0).fit(X))
-            other_seconds = (
-                timed(partial(task, X, model.labels_, k)) for task in TASKS.values()
-            )
-            times.append([seconds, *(time for time, _ in other_seconds)])
+            line = [seconds]
+            for task in TASKS.values():
+                seconds, _ = timed(partial(task, X, model.labels_, k))
+                line.append(seconds)
+            seconds_of_rounds.append(line)
 
-        fit, *other_seconds = np.median(times, axis=0)
-        ratios = [f"{other / fit:.1f}" for other in other_seconds]
-        yield [f"{n:,} x {p:,}, K {k}", f"{fit:.3f}", *ratios]
+        fit_seconds, *task_seconds = np.median(seconds_of_rounds, axis=0)
+        ratios = [f"{seconds / fit_seconds:.1f}" for seconds in task_seconds]
+        yield [f"{n:,} x {p:,}, K {k}", f"{fit_seconds:.3f}", *ratios]
 
 
 def small(rounds: int) -> Table:

@@ -51,9 +51,9 @@ CLUSTER = [  # rows, features, clusters, rows in a chunk
 ]
 OPTIONS: dict[str, tuple[str, dict[str, Any]]] = {  # what to fit, and how
     "no option": ("", {}),
-    'whiten="learned"': ("", {"whiten": "learned"}),
+    'columns="noise"': ("", {"columns": "noise"}),
     "counts": ("counts", {}),
-    'counts, whiten="counts"': ("counts", {"whiten": "counts"}),
+    'counts, columns="counts"': ("counts", {"columns": "counts"}),
     '2% of cells missing, missing="fit"': ("missing", {"missing": "fit"}),
     'outliers="auto", none planted': ("", {"outliers": "auto"}),
     'outliers="auto", 2% planted': ("outliers", {"outliers": "auto"}),
@@ -104,12 +104,10 @@ def sizes() -> Table:
     yield ["One process"]
     yield ["X", "n x p, K", "time", "memory", "passes"]
     for where, n, p, k in SIZES:
-        figures_of_process = in_process(__file__, json.dumps([where, n, p, k]))
-        cells = (
-            f"{figures_of_process['seconds']:.2f} s",
-            f"{figures_of_process['beyond'] / 1e6:.0f} MB",
-        )
-        yield [where, f"{n:,} x {p:,}, {k}", *cells, figures_of_process["passes"]]
+        figures = in_process(__file__, json.dumps([where, n, p, k]))
+        seconds = f"{figures['seconds']:.2f} s"
+        memory = f"{figures['beyond'] / 1e6:.0f} MB"
+        yield [where, f"{n:,} x {p:,}, {k}", seconds, memory, figures["passes"]]
 
 
 def sample(n: int, p: int, k: int, kind: str) -> np.ndarray:
@@ -146,8 +144,8 @@ def count_writes() -> None:
     write = TCP.write
     TCP.written = 0
 
-    async def counted(self: Any, *given: Any, **options: Any) -> int:
-        n_bytes = await write(self, *given, **options)
+    async def counted(self: Any, *values: Any, **options: Any) -> int:
+        n_bytes = await write(self, *values, **options)
         TCP.written += n_bytes
         return n_bytes
 
@@ -172,21 +170,23 @@ def on_cluster(path: Path, k: int, rows: int, client: Any) -> list[str]:
     X = chunked(path, rows).persist()
     wait(X)
     client.run(measure.reset_peak)
-    before = all_written(client)
+    bytes_before = all_written(client)
     resident = client.run(measure.resident)
     data = as_matrix(X)
+
     start = time.perf_counter()
     IhSC(k, random_state=0).fit(data)
     seconds = time.perf_counter() - start
+
     peaks = client.run(measure.peak)
-    megabytes_sent = (all_written(client) - before) / 1e6
-    grown = max(peaks[name] - resident[name] for name in peaks) / 1e6
+    megabytes_sent = (all_written(client) - bytes_before) / 1e6
+    megabytes_grown = max(peaks[name] - resident[name] for name in peaks) / 1e6
 
     return [
         f"{seconds:.2f} s",
         f"{data.passes}",
         f"{megabytes_sent:,.3g}",
-        f"{grown:,.3g}",
+        f"{megabytes_grown:,.3g}",
     ]
 
 
@@ -215,9 +215,9 @@ def main() -> None:
     warnings.simplefilter("ignore")
     if sys.argv[1:2] == ["--process"]:
         return be_process(*json.loads(sys.argv[2]))
-    given = arguments(__doc__, "scaling.md", TABLES).parse_args()
-    parts = [markdown(TABLES[name]()) for name in given.names]
-    publish(given, "\n".join([HEAD, *parts]))
+    parsed = arguments(__doc__, "scaling.md", TABLES).parse_args()
+    parts = [markdown(TABLES[name]()) for name in parsed.names]
+    publish(parsed, "\n".join([HEAD, *parts]))
 
 
 if __name__ == "__main__":

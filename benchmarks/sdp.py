@@ -69,9 +69,9 @@ def table(names: list[str], draws: int) -> Table:
     for name in names:
         errors_of_methods, seconds = errors(name, draws)
         gain = errors_of_methods[:, 3] - errors_of_methods[:, 1]
-        spread = gain.std(ddof=1) / np.sqrt(draws)
+        standard_error = gain.std(ddof=1) / np.sqrt(draws)
         cells = (f"{x:.3f}" for x in errors_of_methods.mean(axis=0))
-        yield [name, *cells, f"{gain.mean():+.3f} ± {spread:.3f}"]
+        yield [name, *cells, f"{gain.mean():+.3f} ± {standard_error:.3f}"]
         print("seconds", np.median(seconds, axis=0).round(3), flush=True)
 
 

@@ -108,6 +108,7 @@ def labelled(name: str, frame: Any, label: str | None) -> LabelledTable | None:
     label = label or class_column(frame)
     if label is None or not ROWS[0] <= len(frame):
         return None
+
     sizes = frame[label].value_counts()
     frame = frame[frame[label].isin(sizes.index[sizes >= CLASS_ROWS])]
     features = frame.drop(columns=label)
@@ -135,14 +136,11 @@ def counts(table: LabelledTable) -> bool:
     A random forest, which no unit of a column matters to, names the class of rows that
     it has not seen with at most half the errors of naming the largest class.
     """
-    (n, p, k) = table.size
+    n, p, k = table.size
     sizes = np.bincount(table.y)
     is_usual = n >= ROWS[0] and COLUMNS[0] <= p <= COLUMNS[1]
-    if (
-        not is_usual
-        or not CLASSES[0] <= k <= CLASSES[1]
-        or min(sizes) < CLASS_ROWS // 2
-    ):
+    has_classes = CLASSES[0] <= k <= CLASSES[1] and min(sizes) >= CLASS_ROWS // 2
+    if not (is_usual and has_classes):
         return False
 
     forest = RandomForestClassifier(200, oob_score=True, random_state=0)
@@ -179,27 +177,29 @@ def errors(table: LabelledTable) -> list[float]:
 
 def summary(title: str, rates: np.ndarray) -> str:
     """Return the means of some tables, and what the warning is worth there."""
-    ours = rates[:, 1]
-    raw = rates[:, 0]
-    warned = rates[:, -1] > 0
+    raw_rates = rates[:, 0]
+    scaled_rates = rates[:, 1]
+    is_warned = rates[:, -1] > 0
     lines = [[f"{len(rates)} tables, {title}"]]
     lines.append(["method", "mean error", "IhSC on `ColumnScaler` is better : worse"])
 
     for method, column in zip(METHODS, rates.T, strict=False):
-        n_better = (ours < column - 0.01).sum()
-        n_worse = (ours > column + 0.01).sum()
-        duel = f"{n_better} : {n_worse}" if (column != ours).any() else ""
-        lines.append([method, f"{column.mean():.3f}", duel])
+        n_better = (scaled_rates < column - 0.01).sum()
+        n_worse = (scaled_rates > column + 0.01).sum()
+        score = f"{n_better} : {n_worse}" if (column != scaled_rates).any() else ""
+        lines.append([method, f"{column.mean():.3f}", score])
 
-    helps = (ours < raw - 0.01) & warned
-    hurts = (ours > raw + 0.01) & warned
+    is_better = (scaled_rates < raw_rates - 0.01) & is_warned
+    is_worse = (scaled_rates > raw_rates + 0.01) & is_warned
+
+    def change(rows: np.ndarray) -> str:
+        return f"{raw_rates[rows].mean():.3f} to {scaled_rates[rows].mean():.3f}"
 
     return markdown(lines, "##") + (
         f"\nA fit to raw columns warned, and named `ColumnScaler`, on "
-        f"{warned.sum()} of them. There it lowered the error on {helps.sum()} by a "
-        f"point or more, and raised it on {hurts.sum()}: the mean went from "
-        f"{raw[warned].mean():.3f} to {ours[warned].mean():.3f}. On the others it "
-        f"went from {raw[~warned].mean():.3f} to {ours[~warned].mean():.3f}.\n"
+        f"{is_warned.sum()} of them. There it lowered the error on {is_better.sum()} "
+        f"by a point or more, and raised it on {is_worse.sum()}: the mean went from "
+        f"{change(is_warned)}. On the others it went from {change(~is_warned)}.\n"
     )
 
 

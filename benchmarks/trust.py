@@ -79,11 +79,11 @@ class Case:
 
 
 def judged(
-    names: tuple[str, str, str], X: np.ndarray, truth: np.ndarray
+    names: tuple[str, str, str], X: np.ndarray, true_labels: np.ndarray
 ) -> Iterator[Case]:
     """Yield a case for each method, and one for labels in another order."""
-    is_known = truth >= 0
-    k = len(np.unique(truth[is_known]))
+    is_known = true_labels >= 0
+    k = len(np.unique(true_labels[is_known]))
     cases = {}
     warned = set()
 
@@ -96,15 +96,18 @@ def judged(
 
     mixed = np.random.default_rng(0).permutation(cases["default"])
     errors = {
-        method: misclassification_rate(truth[is_known], labels[is_known])
+        method: misclassification_rate(true_labels[is_known], labels[is_known])
         for method, labels in cases.items()
     }
 
     for method, labels in [*cases.items(), ("mixed up", mixed)]:
         diagnosis = diagnose(X, labels)
-        is_right = match_labels(truth[is_known], labels[is_known]) == truth[is_known]
+        is_right = (
+            match_labels(true_labels[is_known], labels[is_known])
+            == true_labels[is_known]
+        )
         certainty = diagnosis.certainty[is_known]
-        at = np.digitize(certainty, CERTAINTIES[1:-1])
+        bins = np.digitize(certainty, CERTAINTIES[1:-1])
         error = float(1 - is_right.mean())
         cautions = []
 
@@ -115,10 +118,8 @@ def judged(
                 cautions.append(Said(kind, gain > 0, gain))
             elif kind is RulingColumn and method != "mixed up":
                 scaled = ColumnScaler().fit_transform(X)
-                labels_of_method = METHODS[method](k).fit_predict(scaled)
-                gain = error - misclassification_rate(
-                    truth[is_known], labels_of_method[is_known]
-                )
+                remedied = METHODS[method](k).fit_predict(scaled)[is_known]
+                gain = error - misclassification_rate(true_labels[is_known], remedied)
                 cautions.append(Said(kind, gain >= 0, gain))
             elif method != "mixed up":
                 cautions.append(Said(kind, True))  # a fact
@@ -143,8 +144,8 @@ def judged(
             warned=method in warned,
             cautions=cautions,
             area=area,
-            rows=np.bincount(at, minlength=5) / len(is_right),
-            right=np.bincount(at, is_right, minlength=5) / len(is_right),
+            rows=np.bincount(bins, minlength=5) / len(is_right),
+            right=np.bincount(bins, is_right, minlength=5) / len(is_right),
         )
 
 
@@ -159,9 +160,9 @@ def run(task: LabelledSet | tuple[str, int], rows: int) -> list[Case] | str:
     cases = []
     try:
         for preparation, X, y in task.prepared(rows):
-            truth = np.unique(y, return_inverse=True)[1]
+            true_labels = np.unique(y, return_inverse=True)[1]
             names = (task.group, task.name, f"{task.name}, {preparation}")
-            cases += judged(names, X, truth)
+            cases += judged(names, X, true_labels)
     except MissingDataError as error:
         return f"{task.name}: {error}"
 
@@ -180,8 +181,8 @@ def ranks(cases: list[Case], figure: Callable[[Case], float]) -> float:
     return float(spearmanr(said_errors, true_errors)[0]) if len(cases) > 2 else np.nan
 
 
-def share(kept: list[bool]) -> str:
-    return f"{np.mean(kept):.0%}" if kept else "-"
+def share(truths: list[bool]) -> str:
+    return f"{np.mean(truths):.0%}" if truths else "-"
 
 
 def tables(cases: list[Case]) -> Iterator[Table]:
@@ -189,7 +190,7 @@ def tables(cases: list[Case]) -> Iterator[Table]:
     groups = {
         group: [case for case in default if case.group == group] for group in GROUPS
     }
-    groups = {group: mine for group, mine in groups.items() if mine}
+    groups = {group: of_group for group, of_group in groups.items() if of_group}
 
     for group in ("development", "held out"):
         with_few_features = [c for c in groups.get(group, ()) if c.n_features <= 20]
@@ -209,14 +210,14 @@ def overview(groups: dict[str, list[Case]]) -> Table:
     yield ["Labels of the default settings"]
     yield ["cases", "number", "true error", "expected", "Spearman", "of 1 - stability",
            "in the range", "AUC of wrong rows"]  # fmt: skip
-    for group, mine in groups.items():
+    for group, of_group in groups.items():
         yield [
-            group, len(mine), digits(by_set(mine, lambda c: c.error)),
-            digits(by_set(mine, lambda c: c.expected)),
-            f"{ranks(mine, lambda c: c.expected):.2f}",
-            f"{ranks(mine, lambda c: -c.stability):.2f}",
-            share([c.low - 0.005 <= c.error <= c.high + 0.005 for c in mine]),
-            digits(by_set(mine, lambda c: c.area)),
+            group, len(of_group), digits(by_set(of_group, lambda c: c.error)),
+            digits(by_set(of_group, lambda c: c.expected)),
+            f"{ranks(of_group, lambda c: c.expected):.2f}",
+            f"{ranks(of_group, lambda c: -c.stability):.2f}",
+            share([c.low - 0.005 <= c.error <= c.high + 0.005 for c in of_group]),
+            digits(by_set(of_group, lambda c: c.area)),
         ]  # fmt: skip
 
 
@@ -238,17 +239,17 @@ def bands(groups: dict[str, list[Case]]) -> Table:
 def verdicts(groups: dict[str, list[Case]]) -> Table:
     yield ['Cases told that clusters overlap, or that there is "no separation"']
     yield ["cases", "fewer than 10% wrong", "told", "more than 40% wrong", "told"]
-    doubts = ("OVERLAPPING", "NO_SEPARATION")
+    doubtful = ("OVERLAPPING", "NO_SEPARATION")
 
-    for group, mine in groups.items():
-        warned_though_good = [c.verdict in doubts for c in mine if c.error < 0.1]
-        bad = [c.verdict in doubts for c in mine if c.error > 0.4]
+    for group, cases_of_group in groups.items():
+        told_if_good = [c.verdict in doubtful for c in cases_of_group if c.error < 0.1]
+        told_if_bad = [c.verdict in doubtful for c in cases_of_group if c.error > 0.4]
         yield [
             group,
-            len(warned_though_good),
-            share(warned_though_good),
-            len(bad),
-            share(bad),
+            len(told_if_good),
+            share(told_if_good),
+            len(told_if_bad),
+            share(told_if_bad),
         ]
 
 
@@ -258,15 +259,16 @@ def warned_fits(cases: list[Case]) -> Table:
            "fewer than 10% wrong", "more than 40% wrong", "warned"]  # fmt: skip
     for method in ("default", "paper"):
         for group in GROUPS:
-            mine = [c for c in cases if (c.method, c.group) == (method, group)]
-            warned_errors = [c.error for c in mine if c.warned]
-            bad = [c.warned for c in mine if c.error > 0.4]
-            if mine:
+            key = (method, group)
+            of_group = [c for c in cases if (c.method, c.group) == key]
+            warned_errors = [c.error for c in of_group if c.warned]
+            warned_if_bad = [c.warned for c in of_group if c.error > 0.4]
+            if of_group:
                 yield [
-                    method, group, len(mine), len(warned_errors),
+                    method, group, len(of_group), len(warned_errors),
                     share([e > 0.25 for e in warned_errors]),
                     sum(e < 0.1 for e in warned_errors),
-                    len(bad), share(bad),
+                    len(warned_if_bad), share(warned_if_bad),
                 ]  # fmt: skip
 
 
@@ -277,10 +279,10 @@ def certainties(cases: list[Case]) -> Table:
     totals = []
 
     for real in (False, True):
-        mine = [c for c in cases if (c.group != "designs") == real]
-        sizes = Counter(c.name for c in mine)
-        weights = np.array([1 / sizes[c.name] / len(sizes) for c in mine])
-        figures = np.array([(c.rows, c.right) for c in mine]).reshape(-1, 2, 5)
+        of_kind = [c for c in cases if (c.group != "designs") == real]
+        sizes = Counter(c.name for c in of_kind)
+        weights = np.array([1 / sizes[c.name] / len(sizes) for c in of_kind])
+        figures = np.array([(c.rows, c.right) for c in of_kind]).reshape(-1, 2, 5)
         totals.append(np.tensordot(weights, figures, 1))
 
     for i, (lower, upper) in enumerate(pairwise(CERTAINTIES)):
@@ -302,19 +304,21 @@ def advice(cases: list[Case]) -> Table:
 
     for kind in get_args(Caution):
         for group in GROUPS[1:]:
-            mine = [
+            pairs = [
                 (c, s) for c in cases for s in c.cautions
                 if (c.group, s.kind) == (group, kind)
                 and (kind is OtherClusters) != (c.method == "default")
             ]  # fmt: skip
-            if not mine:
+            if not pairs:
                 continue
-            gains = np.array([s.gain for _, s in mine])
-            counts = (gains > 0.005).sum(), (gains < -0.005).sum()
+            gains = np.array([s.gain for _, s in pairs])
+            has_remedy = not np.isnan(gains).all()
             yield [
-                re.sub("(?<!^)(?=[A-Z])", " ", kind.__name__).lower(), group, len(mine),
-                len({c.name for c, _ in mine}), share([s.right for _, s in mine]),
-                *(("-", "-") if np.isnan(gains).all() else counts),
+                re.sub("(?<!^)(?=[A-Z])", " ", kind.__name__).lower(), group,
+                len(pairs), len({c.name for c, _ in pairs}),
+                share([s.right for _, s in pairs]),
+                (gains > 0.005).sum() if has_remedy else "-",
+                (gains < -0.005).sum() if has_remedy else "-",
             ]  # fmt: skip
 
 

@@ -11,13 +11,13 @@ import numpy as np
 from sklearn.cluster import KMeans
 from sklearn.datasets import load_digits
 
-from ihgmm import IhSC, make_ihgmm
+from ihgmm import IhSC, Recipe, make_ihgmm
 from ihgmm.metrics import match_labels, misclassification_rate
 from ihgmm.numerics.eigen import GramOperator
 from ihgmm.numerics.krylov import signal_weights
 
-COLORS = np.array(["#0072B2", "#E69F00", "#009E73"])
-MARKERS = ["o", "s", "^"]
+COLORS = np.array(["#0072B2", "#E69F00", "#009E73", "#D55E00"])
+MARKERS = ["o", "s", "^", "D"]
 GREY = "#8a8a8a"
 
 
@@ -54,7 +54,7 @@ def fan(sample, rows):
 
 def points(ax, coordinates, labels, **options):
     """Draw points in the colours and shapes of their labels."""
-    for k in range(3):
+    for k in np.unique(labels):
         rows = labels == k
         ax.scatter(
             *coordinates[rows].T, c=COLORS[k], marker=MARKERS[k], s=18, lw=0, **options
@@ -263,6 +263,110 @@ def labels():
     return figure
 
 
+def draw_counts():
+    """Return counts of three kinds, 40 in a row, and the kinds."""
+    rng = np.random.default_rng(0)
+    profiles = rng.gamma(0.5, size=200) + rng.gamma(0.5, size=(3, 200))
+    profiles /= profiles.sum(axis=1, keepdims=True)
+    kinds = np.arange(300) % 3
+    sizes = 40 * rng.lognormal(-0.25, 0.7, size=(300, 1))
+    return rng.poisson(sizes * profiles[kinds]), kinds
+
+
+def between(rows, kinds):
+    """Return a view, (m, 2), in which the means of kinds are far apart."""
+    means = np.array([rows[kinds == k].mean(axis=0) for k in np.unique(kinds)])
+    return np.linalg.svd(means - means.mean(axis=0))[2][:2].T
+
+
+def roots():
+    """Draw the spread of columns of counts, and rows that are compared by counts."""
+    X, kinds = draw_counts()
+    figure, axes = plt.subplots(
+        1, 3, figsize=(11, 3.9), layout="constrained", width_ratios=[1.15, 1, 1]
+    )
+    ax = axes[0]
+    spread_of_roots = unit(np.sqrt(X)).std(axis=0)
+    for spread, name, color, marker in [
+        (unit(X).std(axis=0), "as they are", GREY, "o"),
+        (spread_of_roots / spread_of_roots**0.75, "roots over spread$^{3/4}$",
+         COLORS[3], "D"),
+    ]:  # fmt: skip
+        ax.plot(
+            X.mean(axis=0), spread / np.median(spread), marker, color=color, ms=3.5,
+            mew=0, label=name,
+        )  # fmt: skip
+    ax.set(
+        xscale="log", yscale="log", xlabel="mean count of a column",
+        ylabel="spread, over the median", ylim=(0.1, 6),
+    )  # fmt: skip
+    ticks = [0.1, 0.3, 1, 3]
+    ax.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
+    ax.minorticks_off()
+    ax.set_title("Columns of unit rows", fontsize=12)
+    ax.legend(frameon=False, loc="upper left", handletextpad=0)
+    ax.spines[["top", "right"]].set_visible(False)
+
+    for ax, columns, name in [
+        (axes[1], "given", "Counts"),
+        (axes[2], "auto", "Roots"),
+    ]:
+        model = IhSC(3, columns=columns).fit(X)
+        error = misclassification_rate(kinds, model.labels_)
+        points(ax, model.embedding_ @ between(model.embedding_, kinds), kinds)
+        bare(ax, f"{name}: {error:.0%} of the rows misplaced")
+    return figure
+
+
+def draw_unequal():
+    """Return one kind of 360 rows and three of six, and the kinds."""
+    rng = np.random.default_rng(0)
+    patterns = 8 * np.linalg.qr(rng.standard_normal((100, 4)))[0].T
+    kinds = np.repeat(np.arange(4), [360, 6, 6, 6])
+    scales = np.exp(0.5 * rng.standard_normal((378, 1)))
+    return scales * patterns[kinds] + rng.standard_normal((378, 100)), kinds
+
+
+def walk(rows, sizes):
+    """Return rows after three steps towards their neighbours, at unit length.
+
+    A row has ten of them, or a quarter of the rows of its cluster, and at least three.
+    """
+    cosines = rows @ rows.T
+    np.fill_diagonal(cosines, -np.inf)
+    order = np.argsort(-cosines, axis=1)
+    is_link = np.zeros(cosines.shape, bool)
+    for row, count in enumerate(np.clip(sizes // 4, 3, 10)):
+        is_link[row, order[row, :count]] = True
+
+    links = (is_link + is_link.T.astype(float)) / 2 + np.eye(len(rows))
+    step = links / links.sum(axis=1, keepdims=True)
+    return unit(step @ step @ step @ rows)
+
+
+def neighbors():
+    """Draw clusters of rows alone, rows that move, and clusters that these teach."""
+    X, kinds = draw_unequal()
+    alone = IhSC(4, recipe=Recipe(neighbors=False)).fit(X)
+    taught = IhSC(4).fit(X)
+    rows = alone.embedding_
+    moved_rows = walk(rows, np.bincount(alone.labels_)[alone.labels_])
+
+    figure, axes = plt.subplots(
+        1, 3, figsize=(11, 3.9), layout="constrained", sharex=True, sharey=True
+    )
+    for ax, coordinates, labels, title in [
+        (axes[0], rows, alone.labels_, "Rows alone: {:.0%} misplaced"),
+        (axes[1], moved_rows, taught.labels_, "Rows move to their neighbours"),
+        (axes[2], rows, taught.labels_, "The rule that stays: {:.1%} misplaced"),
+    ]:
+        error = misclassification_rate(kinds, labels)
+        found = match_labels(kinds, labels)
+        points(ax, coordinates @ between(rows, kinds), found, alpha=0.8)
+        bare(ax, title.format(error))
+    return figure
+
+
 def weights():
     """Draw eigenvalues of unit rows and the weights of their directions."""
     figure, axes = plt.subplots(1, 2, figsize=(9.5, 3.6), layout="constrained")
@@ -309,6 +413,8 @@ PICTURES = {
     "how-4-diagonal": diagonal,
     "how-5-rays": rays,
     "how-6-labels": labels,
+    "how-7-roots": roots,
+    "how-8-neighbors": neighbors,
     "default-1-weights": weights,
     "default-2-spaces": spaces,
 }

@@ -3,8 +3,9 @@ Counts: common words are loud
 =============================
 
 The variance of a count is its mean. Columns of common words or genes hold most of the
-noise, and eigenvectors follow what is loud. Whitening multiplies rows and columns so
-that noise has variance one in each, on average.
+noise, and eigenvectors follow what is loud. IhSC takes the roots of such counts; or,
+if asked, it multiplies rows and columns so that noise has variance one in each, on
+average, which is called whitening.
 """
 
 import warnings
@@ -54,18 +55,24 @@ left.set(
     title="120 counts a row",
 )
 
-# What that does to labels. ``IhSC`` warns if data look like counts and are not
-# whitened; the warning is turned off here.
-warnings.filterwarnings("ignore", message="X looks like counts|Labels may be unstable")
+# What that does to labels.
+warnings.filterwarnings("ignore", message="Labels may be unstable")
 ways = {
-    "counts": (lambda X: IhSC(4, random_state=0).fit_predict(X), "#0072B2", "s"),
+    "counts": (
+        lambda X: IhSC(4, columns="given", random_state=0).fit_predict(X),
+        "#0072B2",
+        "s",
+    ),
+    "roots": (lambda X: IhSC(4, random_state=0).fit_predict(X), "#009E73", "D"),
     "logarithms": (
-        lambda X: IhSC(4, random_state=0).fit_predict(log_normalised(X)),
+        lambda X: IhSC(4, columns="given", random_state=0).fit_predict(
+            log_normalised(X)
+        ),
         "#CC79A7",
         "^",
     ),
     "whitened": (
-        lambda X: IhSC(4, whiten="counts", random_state=0).fit_predict(X),
+        lambda X: IhSC(4, columns="counts", random_state=0).fit_predict(X),
         "#D55E00",
         "o",
     ),

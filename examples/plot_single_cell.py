@@ -57,14 +57,15 @@ def simulate(
 
 
 # %%
-# With this package: the counts as they are, and with the noise of genes and cells made
-# alike.
+# With this package: the counts as they are, their roots, which is the default, and with
+# the noise of genes and cells made alike.
 def ours(adata):
     n_types = adata.obs["type"].nunique()
-    with warnings.catch_warnings(action="ignore"):  # which ask for whitening
-        ihsc(adata, n_types, key_added="counts")
-    ihsc(adata, n_types, whiten="counts")
-    ihsc(adata, "auto", whiten="counts", key_added="auto")
+    with warnings.catch_warnings(action="ignore"):  # of unstable labels
+        ihsc(adata, n_types, columns="given", key_added="counts")
+        ihsc(adata, n_types, key_added="roots")
+    ihsc(adata, n_types, columns="counts")
+    ihsc(adata, "auto", columns="counts", key_added="auto")
 
 
 # %%
@@ -93,8 +94,9 @@ METHODS = {
     "the same, k-means": "kmeans_all",
     "500 genes first, Leiden": "leiden_chosen",
     "500 genes first, k-means": "kmeans_chosen",
-    "IhSC on counts": "counts",
-    "IhSC on whitened counts": "ihsc",
+    "IhSC on counts as they are": "counts",
+    "IhSC on their roots": "roots",
+    "IhSC on counts of even noise": "ihsc",
 }
 
 
@@ -164,8 +166,8 @@ def picture(adata):
     angle = adata.obsm["X_ihsc"]
     middle.scatter(angle[:, 1], angle[:, 2], c=colors, s=5, lw=0)
     middle.set(xlabel="second eigenvector", ylabel="third eigenvector")
-    score = agreement(adata)["IhSC on whitened counts"]
-    middle.set_title(f"IhSC on whitened counts\nagreement {score:.2f}")
+    score = agreement(adata)["IhSC on counts of even noise"]
+    middle.set_title(f"IhSC on counts of even noise\nagreement {score:.2f}")
     depth = adata.obs["depth"].to_numpy()
     right.scatter(depth, adata.obs["ihsc_scale"], c=colors, s=5, lw=0)
     right.set(xscale="log", yscale="log", xlabel="true depth", ylabel="ihsc_scale")

@@ -16,9 +16,6 @@ from ihgmm.anndata import ihsc, rank_genes_groups
 from ihgmm.metrics import exact_recovery, misclassification_rate
 from ihgmm.plotting import plot_embedding
 
-# Cells are counts, and a fit without whitening says so.
-pytestmark = pytest.mark.filterwarnings("ignore:X looks like counts")
-
 
 def counts(n=150, p=60, seed=0):
     """Return counts of three kinds of cells whose depths differ 20-fold, and kinds."""
@@ -381,7 +378,7 @@ def test_what_is_no_multiple_of_a_pattern_is_named_rightly():
     errors = []
     for kind, message in PREPARED.items():
         adata = as_scanpy_leaves_it(X, kind)
-        with pytest.warns(UserWarning, match=f"{message}.*layer='counts', whiten="):
+        with pytest.warns(UserWarning, match=f"{message}.*layer='counts', columns="):
             ihsc(adata, 4)
         errors.append(misclassification_rate(types, adata.obs["ihsc"].astype(int)))
 
@@ -394,7 +391,7 @@ def test_what_is_no_multiple_of_a_pattern_is_named_rightly():
     with pytest.warns(UserWarning, match=r"layers\['logs'\] holds logarithms"):
         ihsc(adata, 4, layer="logs")
 
-    ihsc(adata, 4, layer="counts", whiten="counts")
+    ihsc(adata, 4, layer="counts", columns="counts")
     advised = misclassification_rate(types, adata.obs["ihsc"].astype(int))
 
     assert advised < min(errors) / 2
@@ -407,7 +404,7 @@ def test_counts_and_other_data_draw_no_word():
         ihsc(AnnData(data), 3)
 
     # X was made the counts again.
-    ihsc(AnnData(X, uns={"log1p": {"base": None}}), 4, whiten="counts")
+    ihsc(AnnData(X, uns={"log1p": {"base": None}}), 4, columns="counts")
 
 
 def test_batches_of_obs_are_taken_out():
@@ -417,7 +414,7 @@ def test_batches_of_obs_are_taken_out():
     X = np.where(batch[:, None] == "kit 2", adata.X * factors, adata.X)
     adata.X = np.rint(X).astype(np.float32)
     adata.obs["kit"] = pd.Categorical(batch)
-    ihsc(adata, 3, batch_key="kit", whiten="counts")
+    ihsc(adata, 3, batch_key="kit", columns="counts")
 
     assert misclassification_rate(adata.obs["kind"], adata.obs["ihsc"]) < 0.02
     assert adata.uns["ihsc"]["params"]["batch_key"] == "kit"

@@ -29,7 +29,7 @@ X, LABELS = make_ihgmm(90, 15, 3, separation_constant=1.0, random_state=0)
 NEW, _ = make_ihgmm(50, 15, 3, separation_constant=1.0, random_state=1)
 MODELS = {
     "IhSC": IhSC(3, random_state=0),
-    "whitened": IhSC(3, whiten="learned", random_state=0),
+    "whitened": IhSC(3, columns="noise", random_state=0),
     "signed": IhSC(3, signed=True, random_state=0),
     "auto": IhSC("auto", recipe=ihgmm.Recipe(labels="kmeans"), random_state=0),
     "IhGMM": IhGMM(3, random_state=0),
@@ -394,3 +394,69 @@ def test_every_flipped_byte_is_noticed_or_harmless(path):
         except StorageError:
             continue
         assert_array_equal(loaded.predict(NEW), model.predict(NEW))
+
+
+def counts():
+    """Return counts of four kinds, of which roots are taken."""
+    rng = np.random.default_rng(0)
+    profiles = rng.gamma(0.5, size=60) + rng.gamma(0.5, size=(4, 60))
+    means = 0.4 * rng.lognormal(size=(400, 1)) * profiles[np.arange(400) % 4]
+    return rng.poisson(means).astype(float)
+
+
+def with_whiten(model, value, path):
+    """Save a model as ihgmm 0.4 did: with ``whiten``, and without what is newer."""
+    save_model(model, path)
+
+    def change(header, _):
+        header["version"] = 7
+        parts = header["model"][0]["IhSC"]
+        parts["whiten"] = value
+        del parts["columns"]
+        del parts["columns_"]
+        del parts["placement_"]["Placement"]["embedding"]["Embedding"]["roots"]
+
+    rewritten(path, change)
+
+
+def test_models_of_roots_keep_them(path):
+    rows = counts()
+    rows = rows[rows.any(axis=1)]
+    model = IhSC(4).fit(rows)
+    save_model(model, path)
+    loaded = load_model(path)
+
+    assert model.columns_.roots
+    assert loaded.columns_ == model.columns_
+    assert_array_equal(loaded.predict(rows), model.labels_)
+    assert_array_equal(
+        ihgmm.diagnose(rows, loaded).certainty, ihgmm.diagnose(rows, model).certainty
+    )
+
+    model.partial_fit(rows)
+    loaded.partial_fit(rows)
+
+    assert_array_equal(loaded.cluster_centers_, model.cluster_centers_)
+
+
+@pytest.mark.filterwarnings("ignore::ihgmm.UnstableLabelsWarning")
+@pytest.mark.parametrize(
+    ("columns", "whiten", "loaded_columns"),
+    [
+        ("given", None, "given"),
+        ("given", "auto", "given"),
+        ("noise", "learned", "noise"),
+        ("noise", "auto", "noise"),
+        ("counts", "counts", "counts"),
+    ],
+)
+def test_models_of_an_older_version(path, columns, whiten, loaded_columns):
+    rows = counts()
+    rows = rows[rows.any(axis=1)]
+    model = IhSC(4, columns=columns, random_state=0).fit(rows)
+    with_whiten(model, whiten, path)
+    loaded = load_model(path)
+
+    assert loaded.columns == loaded_columns
+    assert_array_equal(loaded.predict(rows), model.labels_)
+    assert "<html" in loaded.report(rows).html

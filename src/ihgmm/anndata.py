@@ -65,8 +65,9 @@ def ihsc(
 
     How deep a cell was sequenced is its scale, which :class:`~ihgmm.IhSC` does not
     cluster by: counts need not be normalised by depth, nor their logarithms taken.
-    Give counts, with ``whiten="counts"``, as in :doc:`/tutorial-single-cell`; ``ihsc``
-    warns of data after ``sc.pp.log1p`` or ``sc.pp.scale``.
+    Give counts. The fit takes their roots by itself; of all genes, ``columns="counts"``
+    shows types more clearly, as :doc:`/tutorial-single-cell` has it. ``ihsc`` warns of
+    data after ``sc.pp.log1p`` or ``sc.pp.scale``.
 
     Parameters
     ----------
@@ -89,7 +90,7 @@ def ihsc(
     copy : bool, default=False
         Return a copy with the results instead of writing them to ``adata``.
     **options
-        Further parameters of :class:`~ihgmm.IhSC`, such as ``whiten="counts"``.
+        Further parameters of :class:`~ihgmm.IhSC`, such as ``columns="counts"``.
 
     Returns
     -------
@@ -122,7 +123,7 @@ def ihsc(
     X = _matrix(adata, layer, use_rep)
     has_variables = use_rep in (None, "X")
     if has_variables:
-        _warn_of_preparation(adata, X, layer, "ihsc", options.get("whiten"))
+        _warn_of_preparation(adata, X, layer, "ihsc", options.get("columns"))
 
     _check_places(adata, key_added, use_rep)
 
@@ -380,7 +381,7 @@ def _check_object(adata: Any, copy: bool) -> None:
 
 
 def _warn_of_preparation(
-    adata: AnnData, X: Any, layer: str | None, caller: str, whiten: Any = None
+    adata: AnnData, X: Any, layer: str | None, caller: str, columns: Any = None
 ) -> None:
     """Warn of a matrix in which cells of a type are no multiples of one pattern."""
     is_logged = layer is None and "log1p" in adata.uns
@@ -388,7 +389,7 @@ def _warn_of_preparation(
 
     if preparation == "centred":
         complaint = "was centred, as by sc.pp.scale"
-    elif preparation == "logged" and whiten != "counts":  # else the whitening warns
+    elif preparation == "logged" and columns != "counts":  # else the fit warns
         complaint = "holds logarithms, as of sc.pp.log1p"
     else:
         return
@@ -397,7 +398,7 @@ def _warn_of_preparation(
     has_counts = layer != "counts" and "counts" in adata.layers
     arguments = f"layer={'counts' if has_counts else '...'!r}"
     if caller == "ihsc":
-        arguments += ", whiten='counts'"
+        arguments += ", columns='counts'"
 
     warn(
         f"{name} {complaint}: cells of a type are then no multiples of one "

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.metrics import adjusted_rand_score
 
-from ihgmm._checks import check_labels, is_outlier
+from ihgmm._checks import check_labels, is_outlier, last_step
 from ihgmm._parameters import usual_errors
 from ihgmm._warnings import sklearn_filters
 from ihgmm.matrix import to_host
@@ -172,7 +172,8 @@ def stability_score(model: Any, X: Any, y: Any = None) -> float:
     model : fitted estimator
         A clusterer with ``predict``.
     X : array-like or sparse matrix of shape (n_samples, n_features)
-        Rows that were not in the fit. A copy of the model is fitted to them.
+        Rows that were not in the fit. A copy of the model is fitted to them, and takes
+        roots of rows if the model does.
     y : ignored
 
     Returns
@@ -195,7 +196,13 @@ def stability_score(model: Any, X: Any, y: Any = None) -> float:
     {'n_clusters': 3}
     """
     predicted = to_host(model.predict(X))
-    refitted = to_host(clone(model).fit_predict(X))
+    copy = clone(model)
+    choice = getattr(last_step(None, model)[1], "columns_", None)
+    if choice is not None and choice.reason != "asked":  # else it may choose otherwise
+        columns = "roots" if choice.roots else "given"
+        last_step(None, copy)[1].set_params(columns=columns)
+
+    refitted = to_host(copy.fit_predict(X))
     if len(np.unique(predicted)) < 2 or len(np.unique(refitted)) < 2:
         return 0.0
 

@@ -73,8 +73,6 @@ class Labelling:
     MERGED_ROWS = 2**11  # to merge, at most
     FEW_MERGED = 2**8  # to merge where starts agree, at most
     MERGED_ROWS_A_CLUSTER = 4  # at least, there
-    GRAPH_ROWS = 2_000  # in a graph of neighbours, at most
-    NEIGHBORS = 10  # of each row in such a graph
     STEP = 1e-7  # gain over squared rows of a step of k-means, at least
     STEPS = 300  # of k-means, at most
     WIDEST = 3  # clusters that may be split when another is given up
@@ -101,11 +99,51 @@ class Labelling:
     MANY_STARTS = 4_000_000  # entries up to which so many starts take seconds
 
 
+class Neighbors:
+    """Neighbours that teach the rule (``python benchmarks/labelled.py``)."""
+
+    LEAST_CLUSTERS = 4  # with fewer, as many sets get worse as better
+    LEAST_ROWS = 150  # the same
+    ROWS = 2**11  # that look for neighbours, at most
+    ROWS_A_CLUSTER = 40  # or so many for each cluster, if that is more
+    MOST_ROWS = 2**12  # and never more
+    MOST = 10  # neighbours of a row
+    LEAST = 3  # neighbours of a row of a small cluster
+    PART_OF_CLUSTER = 4  # neighbours are one in so many rows of a cluster at most
+    STEPS = 3  # of a walk
+    PULL = 0.2  # share by which the covariance is pulled towards a sphere
+    FLATTEST = 1e-9  # variance of a direction over the mean: less is rounding
+    TIE = 1e-9  # of a row's largest similarity: so little does not tell rows apart
+    SIMILARITIES = 2**20  # that are looked at at once
+    ROWS_IN_PARTS = 2**8  # from which threads share the rows
+
+
+class Roots:
+    """Roots of data without negative entries (``python benchmarks/real.py``)."""
+
+    NEGATIVE = 0.005  # share of entries that may be negative, of those that are not 0
+    GLANCE = 50  # part of the rows that mostly shows that more are
+    ZEROS = 0.5  # share of zeros from which roots are taken at once
+    POWER = 0.75  # of the spread of columns among unit rows, by which they are divided
+    LEAST_SPREAD = 0.05  # quantile of spreads: columns with less count by this one
+    ROUNDING = 64  # roundings of a column's mean square: so little spread is none
+    LEAST_ROWS = 50  # that compete: fewer do not show how clear clusters are
+    CLEARER = 0.1  # of log-likelihood a row, by which clusters of roots are clearer
+    ROWS = 2**10  # that compete, at most
+    CANDIDATES = 4  # times as many rows as compete, of which these are taken
+    ROWS_A_CLUSTER = 40  # or so many for each cluster, if that is more
+
+
 class Teaching:
     """Labels of some rows that are known. ``python benchmarks/known.py`` has errors."""
 
     TRUST = 6.0  # log-odds of a known label against any other
     HALF = 3.0  # known rows a class that count as much as all other rows together
+    AGREED = 0.8  # share of known rows with which plain clusters agree: no more weight
+    PARTS = 3  # in which known rows are left out; of a class with so many, at least
+    CLEARLY = 0.5  # deviations of chance by which another rule errs less often
+    SPREADING = 0.9  # share of its class that a row takes from its neighbours
+    SPREADING_STEPS = 50  # of classes, along links
 
 
 class Growing:
@@ -122,6 +160,7 @@ class Growing:
     LEAST_NOVEL = 5  # far rows that show a new cluster, at least
     EMPTIED = 0.1  # share of the expected rows that comes: the cluster has emptied
     EXPECTED = 50.0  # rows, at least, before a cluster counts as emptied
+    LEAST_SHARE = 1e-3  # of a rooted row that is taken to be inside of directions
     LEAST_UNIT = 1e-140  # of numbers whose squares are summed up; 1 over it is the most
 
 
@@ -130,10 +169,17 @@ class Batching:
 
     ROUNDS = 5  # of factors and labels in turn, at most
     SETTLED = 0.002  # share of labels that changes: they have settled
-    ROWS = 2  # of a cluster in a batch; fewer say nothing
+    ROWS = 4  # of a cluster in a batch; fewer say nothing
     NEW_ROWS = 10  # of a new batch; fewer say nothing
     FLOOR = 0.1  # of the usual size of a column: smaller factors would blow up noise
     CLEAR = 2.0  # standard errors; with 3, two of five sets lose .16 and .09
+    MIXED = 0.9  # of near rows of other batches over what is expected: mixed
+    TELLING = 0.1  # share of other batches that clusters have to have, to tell so
+    COINCIDE = 0.4  # adjusted Rand index of clusters and batches, at most
+    WALKS = 2  # by neighbours in every batch: in the embedding, and made round
+    MATCHED = 0.4  # share of rows with mutual neighbours; with fewer factors are left
+    MATCHED_NEW = 0.2  # the same of a new batch, of rows with any
+    STAND_IN = 1e-3  # row of no shift in each batch, in weight
 
 
 class Filling:

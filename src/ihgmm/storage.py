@@ -39,8 +39,10 @@ from ihgmm.numerics.incremental import (
 from ihgmm.numerics.missing import Filler
 from ihgmm.numerics.placement import CosinePlacement, Placement
 from ihgmm.numerics.recipe import Recipe
-from ihgmm.numerics.rules import LinearRule, NeighborRule
-from ihgmm.numerics.whitening import Whitener
+from ihgmm.numerics.root_choice import RootChoice
+from ihgmm.numerics.roots import RootColumns
+from ihgmm.numerics.rules import LinearRule
+from ihgmm.numerics.whitening import Columns, Whitener, columns_for_noise
 from ihgmm.numerics.wild_cells import CellFiller
 from ihgmm.statistics.ordinary_rows import ClusterLines, OrdinaryRows
 from ihgmm.statistics.outliers import OutlierRule
@@ -70,11 +72,12 @@ VALUES = (
     Filler,
     IncrementalState,
     LinearRule,
-    NeighborRule,
     OrdinaryRows,
     OutlierRule,
     Placement,
     Recipe,
+    RootChoice,
+    RootColumns,
     RowSample,
     Split,
     Whitener,
@@ -103,7 +106,8 @@ UNBOUNDED = (
 
 HEADER = "header.json"
 FORMAT = "ihgmm-model"
-FORMAT_VERSION = 7  # another one where other versions of ihgmm could not read it
+FORMAT_VERSION = 8  # another one where other versions of ihgmm could not read it
+READABLE_VERSIONS = (7, 8)  # ihgmm 0.4 wrote 7, with ``whiten`` in the place of columns
 
 Arrays = dict[str, np.ndarray]
 
@@ -404,9 +408,21 @@ def _fitted_estimator(make: Any, parts: dict[str, Any]) -> Any:
             "features: give one for each.",
         )
 
+    if "whiten" in parameters:
+        del parameters["whiten"]
+        parameters["columns"] = _columns_of_whitened(fitted)
+
     estimator = make(**parameters)
     vars(estimator).update(fitted)
     return estimator
+
+
+def _columns_of_whitened(fitted: dict[str, Any]) -> Columns:
+    """Return the parameter that does what an older fit did to columns."""
+    for change in fitted.get("preparation_", ()):
+        if isinstance(change, Whitener):
+            return columns_for_noise(change.noise)
+    return "given"
 
 
 def _decode_model(header: Any, arrays: Arrays) -> SavedModel:
@@ -415,7 +431,7 @@ def _decode_model(header: Any, arrays: Arrays) -> SavedModel:
     number = header.pop("version", None)
     writer = header.pop("ihgmm", None)
     _require(
-        number == FORMAT_VERSION,
+        number in READABLE_VERSIONS,
         f"this is a model of format {number!r}, written by ihgmm {writer!r}; ihgmm "
         f"{version('ihgmm')} reads format {FORMAT_VERSION}. Use the version that "
         "wrote it, or fit again.",

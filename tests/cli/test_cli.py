@@ -70,14 +70,14 @@ def test_count():
     assert all(text.count(word) == 1 for word in words)
 
 
-@pytest.mark.parametrize("whiten", ["counts", "learned"])
-def test_scales_of_predict_are_those_of_the_fit(folder, whiten):
+@pytest.mark.parametrize("columns", ["auto", "counts", "noise"])
+def test_scales_of_predict_are_those_of_the_fit(folder, columns):
     rng = np.random.default_rng(0)
     rates = rng.gamma(0.5, size=(2, 60))[np.arange(80) % 2]
     X = rng.poisson(rng.lognormal(1, 1, (80, 1)) * rates).astype(float)
     np.save("counts.npy", X)
     weights = (np.arange(80) < 70).astype(float)
-    model = IhSC(2, whiten=whiten, random_state=0).fit(X, sample_weight=weights)
+    model = IhSC(2, columns=columns, random_state=0).fit(X, sample_weight=weights)
     save_model(model, "m.npz")
     good("predict", "m.npz", "counts.npy", "-o", "out.csv")
     for name, fitted_values in (("scale", model.scales_), ("size", model.sizes_)):
@@ -131,9 +131,13 @@ SPHERICAL = ["--method", "SphericalKMeans"]
             ["fit", "iris", "-k", "auto", "--method", "SphericalKMeans"],
             "-k auto: SphericalKMeans does not count clusters; ihgmm choose-k does",
         ),
-        (["fit", "iris", "-k", 3, "--whiten", "soap"], "--whiten soap is not known"),
+        (["fit", "iris", "-k", 3, "--columns-as", "soap"], "--columns-as soap is not"),
+        (
+            ["fit", "iris", "-k", 3, "--method", "IhGMM", "--columns-as", "counts"],
+            "--columns-as: IhGMM has no such option",
+        ),
         (["fit", "iris", "-k", 3, "--signed", "--paper"], "leave one out"),
-        (["choose-k", "iris", "--whiten", "soap"], "--whiten soap is not known"),
+        (["choose-k", "iris", "--columns-as", "soap"], "--columns-as soap is not"),
         (["fit", "iris", "-k", 3, "--prepare", "log"], "--prepare log is not known"),
         (["fit", "iris", "-k", 3, "--id-column", "x"], "features, iris has no such"),
         (["fit", "iris", "-k", 3, "--columns", "x"], "such column; it has 'sepal le"),
@@ -452,9 +456,10 @@ def test_messages_of_the_package_name_options_as_the_shell_has_them():
 def test_a_doubtful_number_comes_with_the_command_that_shows_why(folder):
     write("a b.csv", np.random.default_rng(0).uniform(size=(60, 6)), None)
     options = ("--drop-columns", "f1", "--drop-columns", "f2", "--prepare", "none")
-    text = invoke("fit", "a b.csv", "-k", "auto", *options, "--whiten", "auto").stdout
+    options += ("--columns-as", "given")
+    text = invoke("fit", "a b.csv", "-k", "auto", *options).stdout
     command = text.partition("evidence for each number: ihgmm ")[2].splitlines()[0]
-    flags = "--drop-columns f1 --drop-columns f2 --prepare none --whiten auto"
+    flags = "--drop-columns f1 --drop-columns f2 --prepare none --columns-as given"
 
     assert command == f"choose-k 'a b.csv' {flags}"
 

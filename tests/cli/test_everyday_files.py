@@ -283,10 +283,11 @@ def cells():
 def test_counts_are_one_thing_in_every_file(cells):
     labels = []
     for file in ("cells.csv", "cells.h5ad"):
-        text = good("fit", file, "-k", 3, "-o", f"{file}-l.csv", "--save", "m.npz")
+        options = ("--columns-as", "given", "-o", f"{file}-l.csv", "--save", "m.npz")
+        text = good("fit", file, "-k", 3, *options)
         assert "Divided 120 columns by the deviation ('all0': " in text
         assert "the columns look like counts" in text
-        assert "--whiten counts" in text
+        assert "--columns-as counts" in text
         assert "mean 0" not in text  # zero is the origin of counts
         good("predict", "m.npz", file, "-o", "p.csv")
         labels.append(pd.read_csv(f"{file}-l.csv")["cluster"])
@@ -296,12 +297,25 @@ def test_counts_are_one_thing_in_every_file(cells):
 
 
 @pytest.mark.parametrize("command", ["fit", "report", "choose-k"])
-def test_what_steps_aside_for_whitening_says_so(cells, command):
+def test_what_steps_aside_for_even_noise_says_so(cells, command):
     options = {"fit": ("-k", 3), "report": ("-k", 3, "-o", "r.html"), "choose-k": ()}
-    for file, whiten in (("cells.csv", "auto"), ("cells.h5ad", "counts")):
-        text = good(command, file, *options[command], "--whiten", whiten)
-        assert text.count("Left the columns as they are: --whiten") == 1
+    reasons = {
+        "auto": "they look like counts, and rows are compared by their roots.",
+        "noise": "--columns-as noise evens out their noise.",
+        "counts": "--columns-as counts evens out their noise.",
+    }
+    for columns, reason in reasons.items():
+        file = "cells.h5ad" if columns == "counts" else "cells.csv"
+        text = good(command, file, *options[command], "--columns-as", columns)
+        assert text.count(f"Left the columns as they are: {reason}") == 1
         assert "Divided" not in text
+
+
+@pytest.mark.parametrize(
+    "options", [("--method", "IhGMM"), ("--paper",), ("--signed",)]
+)
+def test_counts_are_divided_for_fits_that_take_no_roots(cells, options):
+    assert "Divided 120 columns" in good("fit", "cells.csv", "-k", 3, *options)
 
 
 def test_few_large_means_among_many_columns_are_not_subtracted():

@@ -89,7 +89,7 @@ def test_a_saved_model_reads_the_texts_of_new_files_as_the_fit_did():
     "options",
     [
         ("--prepare", "scale"),
-        ("--whiten", "counts"),
+        ("--columns-as", "counts"),
         ("--outliers", "auto", "--missing", "zero"),
         ("--method", "IhGMM", "--prepare", "none"),
         ("--method", "SphericalKMeans"),
@@ -114,14 +114,14 @@ def test_texts_go_with_the_other_options(options):
     assert counts.min(axis=1).sum() <= 1  # of those with a cluster
 
 
-def test_whitening_takes_the_counts_and_a_report_shows_words():
+def test_even_noise_takes_the_counts_and_a_report_shows_words():
     texts()
     table = table_of("t.csv", missing="auto", text_column="text")
 
     assert sp.issparse(table.X)
     assert (table.X.data == np.round(table.X.data)).all()
 
-    notes = document(*FIT, "--whiten", "counts")["notes"]
+    notes = document(*FIT, "--columns-as", "counts")["notes"]
 
     assert not any("tf-idf" in note for note in notes)
 

@@ -12,7 +12,10 @@ from ihgmm import IhSC, PreparationWarning
 from ihgmm.metrics import misclassification_rate
 from ihgmm.storage import load_model, save_model
 
-pytestmark = pytest.mark.filterwarnings("ignore:Labels may be unstable")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:Labels may be unstable"),
+    pytest.mark.filterwarnings("ignore:Clusters that are found without batch nearly"),
+]
 NAMES = np.array(["Bern", "Lyon", "Turin"])
 
 
@@ -180,3 +183,65 @@ def test_bad_batches_are_refused():
         IhSC(4, missing="fit").fit(X, batch=batch)
     with pytest.raises(ValueError, match="fitted without batches"):
         IhSC(4).fit(X).predict(X, batch=batch)
+
+
+def bent_sample(seed=0, n=600, p=120, k=4):
+    """Return rows whose batches bend all cells: no factors of columns do so."""
+    rng = np.random.default_rng(seed)
+    centers = rng.gamma(0.7, 1, (k, p))
+    kinds = rng.integers(k, size=n)
+    batch = rng.integers(3, size=n)
+    X = centers[kinds] * np.exp(0.5 * rng.standard_normal((n, p)))
+    shifts = 0.5 * rng.gamma(0.7, 1, (3, p))
+    return X + 2 * shifts[batch], kinds, NAMES[batch]
+
+
+def test_neighbors_in_every_batch_take_out_what_factors_leave(tmp_path):
+    X, kinds, batch = bent_sample()
+    model = IhSC(4).fit(X, batch=batch)
+
+    assert "neighbors" in model.batches_.taken_out_by
+    assert model.batches_.shifts.shape == (3, model.embedding_.shape[1])
+    assert misclassification_rate(kinds, model.labels_) < 0.02
+    np.testing.assert_array_equal(model.predict(X, batch=batch), model.labels_)
+
+    save_model(model, tmp_path / "model.npz")
+    loaded = load_model(tmp_path / "model.npz")
+    np.testing.assert_array_equal(loaded.predict(X, batch=batch), model.labels_)
+
+    # Neither the order of rows nor their scales matter.
+    rng = np.random.default_rng(1)
+    order = rng.permutation(len(X))
+    factors = np.exp(rng.standard_normal((len(X), 1)))
+    other_model = IhSC(4).fit((factors * X)[order], batch=batch[order])
+    np.testing.assert_array_equal(other_model.labels_, model.labels_[order])
+
+    # A new batch gets its shift by neighbours among the rows of the fit.
+    is_in_fit = batch != "Turin"
+    older_model = IhSC(4).fit(X[is_in_fit], batch=batch[is_in_fit])
+    assert misclassification_rate(kinds, older_model.predict(X, batch=batch)) < 0.05
+
+
+def test_batches_mixed_within_clusters_are_left_alone():
+    X, _, batch, _ = sample_of("unequal", effect=0.0)
+    model = IhSC(4).fit(X, batch=batch)
+
+    assert model.batches_.taken_out_by == "nothing"
+    assert model.batches_.mixing > 0.9
+    np.testing.assert_array_equal(model.labels_, IhSC(4).fit(X).labels_)
+
+
+def test_clusters_that_nearly_are_batches_are_named():
+    X, kinds, _, _ = sample_of(effect=0.0)
+    rng = np.random.default_rng(0)
+    batch = np.where(rng.random(len(X)) < 0.9, kinds, rng.integers(4, size=len(X)))
+
+    with pytest.warns(PreparationWarning, match=r"nearly are the batches .*Rand index"):
+        IhSC(4).fit(X, batch=batch)
+
+
+def test_a_batch_without_weight_is_refused():
+    X, _, batch, _ = sample_of()
+
+    with pytest.raises(ValueError, match="All rows of batch 'Turin' have weight 0"):
+        IhSC(4).fit(X, batch=batch, sample_weight=batch != "Turin")

@@ -233,17 +233,27 @@ def test_bad_calls():
         scaler.transform(np.full((2, 4), np.inf))
 
 
-@pytest.mark.parametrize("Estimator", [IhSC, IhGMM])
-@pytest.mark.filterwarnings("ignore:Labels may be unstable", "ignore:Memberships still")
-def test_a_fit_to_columns_in_different_units_warns_and_names_the_remedy(Estimator):
+@pytest.mark.parametrize("model", [IhSC(3, columns="given"), IhGMM(3)])
+@pytest.mark.filterwarnings(
+    "ignore:Labels may be unstable",
+    "ignore:Memberships still",
+    "ignore:The likelihood moved",
+)
+def test_a_fit_to_columns_in_different_units_warns_and_names_the_remedy(model):
     X = load_wine(as_frame=True).data
 
     with pytest.warns(PreparationWarning) as caught:
-        Estimator(3).fit(X)
+        model.fit(X)
 
     (message,) = [str(w.message) for w in caught if w.category is PreparationWarning]
 
     assert message.startswith("Column 'proline' holds about 100% of the variance")
     assert "ColumnScaler makes them comparable" in message
 
-    make_pipeline(ColumnScaler(), Estimator(3)).fit(X)  # would be an error here
+    make_pipeline(ColumnScaler(), model).fit(X)  # would be an error here
+
+
+def test_roots_make_columns_of_different_units_comparable():
+    X = load_wine(as_frame=True).data
+
+    assert IhSC(3).fit(X).columns_.roots  # a warning would be an error here

@@ -22,7 +22,7 @@ RECIPES = {
     "default": Recipe(),
     "paper": Recipe.of("paper"),
     "projected rows": Recipe(rows="given", space="projected", n_components=4),
-    "neighbours": Recipe(labels="neighbors"),
+    "no neighbours": Recipe(neighbors=False),
     "magnitude": Recipe.of("paper", order="magnitude", labels="tied"),
     "cosine": Recipe(placement="cosine", tol=1e-4),
 }
@@ -37,14 +37,13 @@ SPECTRAL = covering(
     DATA
     | {
         "recipe": list(RECIPES),
-        "whiten": [None, "counts", "learned", "auto"],
+        "columns": ["auto", "given", "roots", "counts", "noise"],
         "signed": [False, True],
         "n_clusters": [3, "auto"],
     },
     forbidden=[
-        (("signed", True), ("recipe", "neighbours")),
         (("signed", True), ("recipe", "paper")),
-        (("signed", True), ("whiten", "counts")),  # counts are not negative
+        (("signed", True), ("columns", "counts")),  # counts are not negative
         (("outliers", "auto"), ("n_clusters", "auto")),  # wild rows count as clusters
         (("outliers", 0.06), ("n_clusters", "auto")),
         # Fits on dask are slow, and its results for other recipes are no others.
@@ -179,7 +178,7 @@ def test_together(case, tmp_path):
     assert_array_equal(reference.labels_, labels)
 
     models_and_units = [(model, 1)]
-    if case["whiten"] in (None, "learned"):  # multiples of counts are no counts
+    if case["columns"] != "counts":  # multiples of counts are no counts
         model_in_thousandths = estimator(case)
         model_in_thousandths.fit(1000 * X, sample_weight=sample.weights)
         models_and_units.append((model_in_thousandths, 1000))

@@ -9,7 +9,7 @@ from ihgmm.storage import load_model, save_model
 
 ESTIMATORS = [
     ihgmm.IhSC(3, random_state=0),
-    ihgmm.IhSC("auto", whiten="learned", outliers="cells"),
+    ihgmm.IhSC("auto", columns="noise", outliers="cells"),
     ihgmm.IhGMM("auto", missing="fit", outliers="auto"),
     ihgmm.IhGMM(3, noise="tied", random_state=0),
     ihgmm.IhSC(3, recipe="psc"),

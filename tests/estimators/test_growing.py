@@ -224,7 +224,7 @@ def test_bad_batches_are_refused_and_leave_the_model():
     "options",
     [
         {"signed": True},
-        {"whiten": "learned"},
+        {"columns": "noise"},
         {"outliers": "auto"},
         {"recipe": "paper"},
         {"recipe": "psc"},

@@ -41,7 +41,7 @@ RECIPES = {
     "projected": Recipe(space="projected"),
     "cosine": Recipe(placement="cosine"),
     "kmeans": Recipe(labels="kmeans"),
-    "neighbors": Recipe(labels="neighbors"),
+    "no neighbours": Recipe(neighbors=False),
     "rows as they are": Recipe(rows="given"),
 }
 

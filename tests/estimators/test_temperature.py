@@ -27,7 +27,7 @@ def test_a_fit_on_a_device_is_as_sure_as_one_on_the_host():
 
 @pytest.mark.parametrize(
     "recipe",
-    ["paper", "psc", Recipe(labels="neighbors"), Recipe(placement="cosine")],
+    ["paper", "psc", Recipe(placement="cosine")],
     ids=str,
 )
 def test_a_fit_without_memberships_has_a_temperature_on_a_device_too(recipe):

@@ -36,14 +36,15 @@ def make_data(spec):
     k = spec["k"]
     labels = rng.integers(k, size=n)
     scales = np.exp(rng.normal(size=n))
+
     X = SHAPES[spec["shape"]](rng, n, p, k, labels, scales)
     if X.dtype.kind in "iu" and spec["spoils"]:
         X = X.astype(float)
+
     with np.errstate(all="ignore"):
         for spoil in spec["spoils"]:
             X = SPOILS[spoil](rng, X)
-        X = X.astype(spec["dtype"])
-    return X
+        return X.astype(spec["dtype"])
 
 
 def _model(rng, n, p, k, labels, scales):
@@ -77,11 +78,11 @@ SHAPES = {
 
 def _at(rng, X, count, value, rows=False):
     X = X.copy()
-    where = rng.integers(X.size, size=count)
+    positions = rng.integers(X.size, size=count)
     if rows:
         X[rng.integers(len(X), size=count)] = value
     else:
-        X.flat[where] = value
+        X.flat[positions] = value
     return X
 
 
@@ -145,12 +146,13 @@ def make_known(spec):
     rng = np.random.default_rng(spec["seed"])
     n = spec["n"]
     classes = rng.integers(spec["k"], size=n)
-    subset = np.where(rng.random(n) < 0.3, classes, -1)
+    some_classes = np.where(rng.random(n) < 0.3, classes, -1)
+
     return {
         "all": classes,
-        "some": subset,
-        "texts": [f"k{c}" if c >= 0 else None for c in subset.tolist()],
-        "floats": np.where(subset < 0, np.nan, subset + 0.5),
+        "some": some_classes,
+        "texts": [f"k{c}" if c >= 0 else None for c in some_classes.tolist()],
+        "floats": np.where(some_classes < 0, np.nan, some_classes + 0.5),
         "one": np.where(np.arange(n) == 0, 7, -1),
         "none": np.full(n, -1),
         "each its own": np.arange(n),
@@ -241,13 +243,14 @@ COMMON = {
     "missing": st.sampled_from(["fit", "error"]),
 }
 SETTINGS = {field.name for field in fields(ihgmm.Recipe)}
-LABELS = st.sampled_from(["tied", "kmeans", "neighbors"])
+LABELS = st.sampled_from(["tied", "kmeans"])
 GRAM = {
     "rows": st.sampled_from(["unit", "given"]),
     "diagonal": st.sampled_from(["full", "zero"]),
 }
 OUTLIERS = st.one_of(st.none(), st.just("auto"), st.sampled_from([0.02, 0.2, 0.5]))
-WHITEN = st.sampled_from([None, "auto", "counts", "learned"])
+COLUMNS = st.sampled_from(["auto", "given", "roots", "counts", "noise"])
+NOISE = st.sampled_from(["auto", "counts", "learned"])
 NAMES = {
     what: st.sampled_from([*make({"seed": 0, "n": 1, "k": 1})])
     for what, make in BESIDE.items()
@@ -262,10 +265,11 @@ OPTIONS = {
         "n_components": st.sampled_from(["auto", None, 1, 3, 50]),
         "space": st.sampled_from(["auto", "eigenvectors", "projected"]),
         "labels": LABELS,
+        "neighbors": st.booleans(),
         "unit_norm": st.booleans(),
         "placement": st.sampled_from(["embedding", "cosine"]),
         "signed": st.booleans(),
-        "whiten": WHITEN,
+        "columns": COLUMNS,
         "outliers": OUTLIERS,
     },
     "IhGMM": {
@@ -280,7 +284,7 @@ OPTIONS = {
         "n_clusters": st.integers(1, 6),
     },
     "TwoComponentLloyd": {key: COMMON[key] for key in ("max_iter", "tol")},
-    "Biwhitener": {"noise": WHITEN},
+    "Biwhitener": {"noise": NOISE},
     "ColumnScaler": {
         "method": st.sampled_from(["auto", "none", "scale", "standardize"])
     },
@@ -289,7 +293,7 @@ CALLS = {
     "select_n_clusters": {
         "max_clusters": st.sampled_from([1, 2, 8, 50]),
         "signed": st.booleans(),
-        "whiten": WHITEN,
+        "columns": COLUMNS,
         "missing": COMMON["missing"],
     },
     "cluster_tree": {"max_clusters": st.sampled_from([1, 2, 8, 50])},
@@ -317,15 +321,18 @@ AFTER = [
 
 
 @st.composite
-def _options(draw, known):
+def _options(draw, strategies):
     """Draw some options; in one case of twelve, one of them is wrong."""
-    if not known:
+    if not strategies:
         return {}
-    names = draw(st.lists(st.sampled_from(sorted(known)), unique=True, max_size=6))
-    chosen = {name: draw(known[name]) for name in names}
+
+    any_name = st.sampled_from(sorted(strategies))
+    names = draw(st.lists(any_name, unique=True, max_size=6))
+    options = {name: draw(strategies[name]) for name in names}
     if draw(st.integers(0, 11)) == 0:
-        chosen[draw(st.sampled_from(sorted(known)))] = draw(BAD)
-    return chosen
+        options[draw(any_name)] = draw(BAD)
+
+    return options
 
 
 @st.composite
@@ -333,15 +340,17 @@ def cases(draw):
     """Draw a case: in three of four an estimator, else a function."""
     data = draw(DATA)
     is_fit = draw(st.integers(0, 3)) > 0
-    table = OPTIONS if is_fit else CALLS
-    names = [*table, "IhSC", "IhSC", "IhGMM"] if is_fit else [*table]
+    strategies_of = OPTIONS if is_fit else CALLS
+    names = [*strategies_of, "IhSC", "IhSC", "IhGMM"] if is_fit else [*strategies_of]
     ask = draw(st.sampled_from(names))
-    case = {"data": data, "ask": ask, "options": draw(_options(table[ask]))}
+    case = {"data": data, "ask": ask, "options": draw(_options(strategies_of[ask]))}
+
     if draw(st.integers(0, 3)) == 0:
         case["weights"] = draw(NAMES["weights"])
     if is_fit:
         case["then"] = draw(st.lists(st.sampled_from(AFTER), max_size=5))
         case["new"] = draw(st.sampled_from([None, *SPOILS]))
+
     if ask == "IhSC":
         # A part of the sequences begins with a model that grows.
         case["grows"] = draw(st.integers(0, 5)) == 0
@@ -355,26 +364,29 @@ def cases(draw):
             case["batch"] = draw(NAMES["batch"])
             shape = st.sampled_from(["positive", "counts", "one-hot", data["shape"]])
             case["data"]["shape"] = draw(shape)
+
     return case
 
 
 def run(case):
     """Do what a case asks; return None, or what was not clear about it."""
-    body = _fit if case["ask"] in OPTIONS else _call
+    ask = _fit if case["ask"] in OPTIONS else _call
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
             with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
-                body(case)
+                ask(case)
         except UnclearError as unclear:
             return str(unclear)
         except Exception as error:
             if not is_sentence(error):
                 return f"{type(error).__name__}: {error} ({_place(error)})"
+
     for warning in caught:
         if not issubclass(warning.category, UserWarning):
             place = f"{warning.filename}:{warning.lineno}"
             return f"{warning.category.__name__}: {warning.message} ({place})"
+
     return None
 
 
@@ -402,13 +414,15 @@ def is_sentence(error):
         return False
     if isinstance(error, np.linalg.LinAlgError) or not str(error).strip():
         return False
+
     frames = traceback.extract_tb(error.__traceback__)
     checks = {"check_array", "validate_data", "check_n_features"}
     if checks & {frame.name for frame in frames}:
         return True
+
     last = frames[-1]
-    ours = "ihgmm" in last.filename or "sklearn" in last.filename
-    return ours and last.line.startswith("raise")
+    is_ours = "ihgmm" in last.filename or "sklearn" in last.filename
+    return is_ours and last.line.startswith("raise")
 
 
 def _prepared(case):
@@ -420,47 +434,59 @@ def _prepared(case):
 
 
 def _fit(case):
-    X, argument = _prepared(case)
-    before = X.copy()
-    options = dict(case["options"])
-    model = getattr(ihgmm, case["ask"])()
+    X, data = _prepared(case)
+    copy = X.copy()
+    model = _with_options(getattr(ihgmm, case["ask"])(), dict(case["options"]))
+
+    fit_arguments = {}
+    if case["ask"] in ("IhSC", "IhGMM"):
+        fit_arguments["sample_weight"] = _beside(case, "weights")
+    if case.get("grows"):
+        model.partial_fit(data, **fit_arguments)
+    else:
+        if case.get("known"):
+            fit_arguments["known_labels"] = _beside(case, "known")
+        if case.get("batch"):
+            fit_arguments["batch"] = _beside(case, "batch")
+        model.fit(data, **fit_arguments)
+    _check_model(model, X)
+
+    for step in case.get("then", ()):
+        attributes = dict(vars(model))
+        try:
+            model = _go_on(model, step, case, X, data) or model
+        except Exception as error:
+            # What says why it cannot be done leaves the model as it was.
+            if isinstance(error, UnclearError) or not is_sentence(error):
+                raise
+            if _identities(vars(model)) != _identities(attributes):
+                raise UnclearError(f"{step} failed and changed the model") from error
+
+    if not np.array_equal(X, copy, equal_nan=True):
+        raise UnclearError("a call changed X")
+
+
+def _with_options(model, options):
+    """Return a model with the options of a case; those of a recipe go into its own."""
     if "recipe" in model.get_params():
         # What the estimator has itself, as IhGMM has tol, is no setting of its recipe.
         settings = SETTINGS & set(options) - set(model.get_params())
         changes = {name: options.pop(name) for name in settings}
         recipe = options.get("recipe", model.recipe)
         options["recipe"] = ihgmm.Recipe.of(recipe, **changes)
-    if strangers := set(options) - set(model.get_params()):
-        raise UnclearError(f"no options: {strangers}")  # scikit-learn's sentence is one
+
+    # scikit-learn would refuse them with a sentence, and so hide a fault of a case.
+    if unknown_options := set(options) - set(model.get_params()):
+        raise UnclearError(f"no options: {unknown_options}")
+
     model.set_params(**options)
     if "random_state" in model.get_params():
         model.set_params(random_state=0)
-    beside = {}
-    if case["ask"] in ("IhSC", "IhGMM"):
-        beside["sample_weight"] = _beside(case, "weights")
-    if case.get("grows"):
-        model.partial_fit(argument, **beside)
-    else:
-        if case.get("known"):
-            beside["known_labels"] = _beside(case, "known")
-        if case.get("batch"):
-            beside["batch"] = _beside(case, "batch")
-        model.fit(argument, **beside)
-    _check_model(model, X)
-    for step in case.get("then", ()):
-        stored = dict(vars(model))
-        try:
-            model = _go_on(model, step, case, X, argument) or model
-        except Exception as error:
-            # What says why it cannot be done leaves the model as it was.
-            if isinstance(error, UnclearError) or not is_sentence(error):
-                raise
-            if {name: id(value) for name, value in vars(model).items()} != {
-                name: id(value) for name, value in stored.items()
-            }:
-                raise UnclearError(f"{step} failed and changed the model") from error
-    if not np.array_equal(X, before, equal_nan=True):
-        raise UnclearError("a call changed X")
+    return model
+
+
+def _identities(attributes):
+    return {name: id(value) for name, value in attributes.items()}
 
 
 # Errors are not known of all rows and centres; the square of a large number is none.
@@ -471,18 +497,21 @@ def _check_model(model, X):
     if not hasattr(model, "labels_"):
         _check_finite("transform", model.transform(X), model)
         return
+
     labels = _host(model.labels_)
     if labels.shape != X.shape[:1]:
         raise UnclearError(f"labels_ have shape {labels.shape}")
-    is_odd = labels < 0
+
+    is_outlier = labels < 0
     for name, value in vars(model).items():
         if not name.endswith("_") or name in UNBOUNDED:
             continue
         if name in ("scales_", "noise_levels_"):
             value = _host(value)
-            value = value[~is_odd] if value.shape == labels.shape else value
+            value = value[~is_outlier] if value.shape == labels.shape else value
         if isinstance(value, float) or hasattr(value, "dtype"):
             _check_finite(name, value)
+
     minimum = -1 if getattr(model, "outliers", None) is not None else 0
     if labels.min() < minimum or labels.max() >= len(model.cluster_centers_):
         raise UnclearError(f"labels_ from {labels.min()} to {labels.max()}")
@@ -503,10 +532,11 @@ def _check_finite(name, value, model=None):
         raise UnclearError(f"{name} has {count} not finite")
 
 
-def _go_on(model, step, case, X, given):
+def _go_on(model, step, case, X, data):
     """Do one more thing; return the model with which to go on, if it is another."""
     if not hasattr(model, "labels_") and step not in ("transform", "pickle", "save"):
         return None
+
     batch = {"batch": _beside(case, "batch")} if hasattr(model, "batches_") else {}
     new_rows = X
     if case.get("new"):
@@ -514,23 +544,9 @@ def _go_on(model, step, case, X, given):
         with np.errstate(all="ignore"):
             new_rows = SPOILS[case["new"]](rng, X.astype(float)).astype(X.dtype)
     new_rows = KINDS[case["data"]["kind"]](new_rows)
+
     if step in ("save", "pickle"):
-        if step == "pickle":
-            repeated = pickle.loads(pickle.dumps(model))
-        else:
-            with TemporaryDirectory() as folder:
-                save_model(model, f"{folder}/model")
-                repeated = load_model(f"{folder}/model")
-        ask = "predict" if hasattr(model, "predict") else "transform"
-        with suppress(ValueError, TypeError):
-            expected, result = (
-                getattr(either, ask)(given, **batch) for either in (model, repeated)
-            )
-            if not np.array_equal(
-                _host(expected), _host(result), equal_nan=ask[0] == "t"
-            ):
-                raise UnclearError(f"a model after {step} answers otherwise")
-        return repeated
+        return _revived(model, step, data, batch)
     if step == "fit":
         model.fit(new_rows)
         _check_model(model, X)
@@ -540,26 +556,26 @@ def _go_on(model, step, case, X, given):
             _check_model(model, X)
     elif step == "follow":
         if hasattr(model, "partial_fit"):
-            other_model = ihgmm.IhSC(model.n_clusters_, init=model).fit(new_rows)
-            _check_model(other_model, X)
-            return other_model
+            follower = ihgmm.IhSC(model.n_clusters_, init=model).fit(new_rows)
+            _check_model(follower, X)
+            return follower
     elif step == "diagnose":
         missing = getattr(model, "missing", None) or "error"
-        str(ihgmm.diagnose(given, model.labels_, missing=missing))
+        str(ihgmm.diagnose(data, model.labels_, missing=missing))
     elif step == "estimate":
-        result = ihgmm.estimate_parameters(given, model.labels_)
+        result = ihgmm.estimate_parameters(data, model.labels_)
         _check_finite("centers", result.centers)
     elif step == "report":
         with TemporaryDirectory() as folder:
-            model.report(given, f"{folder}/a.html")
+            model.report(data, f"{folder}/a.html")
     elif step in ("top_features", "typical_rows"):
-        str(getattr(ihgmm, step)(given, model))
+        str(getattr(ihgmm, step)(data, model))
     elif step == "stability":
-        metrics.stability_score(model, given)
+        metrics.stability_score(model, data)
     elif not hasattr(model, step):
         return None
     elif step in ("bic", "icl", "aic"):
-        _check_finite(step, getattr(model, step)(given))
+        _check_finite(step, getattr(model, step)(data))
     else:
         answer = getattr(model, step)(new_rows, **batch)
         # Squared distances of large numbers are infinite.
@@ -568,32 +584,52 @@ def _go_on(model, step, case, X, given):
     return None
 
 
+def _revived(model, step, data, batch):
+    """Return the model of a file or a pickle, which has to answer as the model does."""
+    if step == "pickle":
+        revived = pickle.loads(pickle.dumps(model))
+    else:
+        with TemporaryDirectory() as folder:
+            save_model(model, f"{folder}/model")
+            revived = load_model(f"{folder}/model")
+
+    ask = "predict" if hasattr(model, "predict") else "transform"
+    with suppress(ValueError, TypeError):
+        expected = _host(getattr(model, ask)(data, **batch))
+        result = _host(getattr(revived, ask)(data, **batch))
+        if not np.array_equal(expected, result, equal_nan=ask == "transform"):
+            raise UnclearError(f"a model after {step} answers otherwise")
+
+    return revived
+
+
 def _call(case):
+    ask = case["ask"]
     options = dict(case["options"])
     spec = case["data"]
     rng = np.random.default_rng(spec["seed"])
     n = spec["n"]
     k = spec["k"]
     labels = rng.integers(k, size=n)
-    if case["ask"] == "make_ihgmm":
+
+    if ask == "make_ihgmm":
         X, _ = ihgmm.make_ihgmm(n, spec["p"], k, **options, random_state=0)
         _check_finite("X", X)
-    elif case["ask"] == "metrics":
-        second = make_data({**spec, "p": 1})[:, 0]
-        metrics.match_labels(labels, second)
-        metrics.exact_recovery(labels, second)
-        metrics.misclassification_loss(labels, second)
-        metrics.misclassification_rate(labels, second)
+    elif ask == "metrics":
+        other_labels = make_data({**spec, "p": 1})[:, 0]
+        metrics.match_labels(labels, other_labels)
+        metrics.exact_recovery(labels, other_labels)
+        metrics.misclassification_loss(labels, other_labels)
+        metrics.misclassification_rate(labels, other_labels)
     else:
-        _, argument = _prepared(case)
-        call = getattr(ihgmm, case["ask"])
-        ask = case["ask"]
+        _, data = _prepared(case)
+        call = getattr(ihgmm, ask)
         if ask in ("select_n_clusters", "estimate_parameters"):
             options["sample_weight"] = _beside(case, "weights")
         if ask in ("select_n_clusters", "cluster_tree"):
-            str(call(argument, **options, random_state=0))
+            str(call(data, **options, random_state=0))
             return
-        result = call(argument, labels, **options)
+        result = call(data, labels, **options)
         str(result)
         if ask == "estimate_parameters":
             _check_finite("centers", result.centers)

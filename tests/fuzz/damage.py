@@ -56,9 +56,9 @@ def _h5ad(matrix):
     return _saved(anndata.AnnData(matrix(X), obs=obs).write_h5ad)
 
 
-def _written(write, *given, **options):
+def _written(write, *arguments, **options):
     file = io.BytesIO()
-    write(file, *given, **options)
+    write(file, *arguments, **options)
     return file.getvalue()
 
 
@@ -80,7 +80,7 @@ MODELS = {
     "IhSC": lambda: IhSC(3, random_state=0),
     "cosine": lambda: IhSC(3, recipe=ihgmm.Recipe(placement="cosine"), random_state=0),
     "outliers": lambda: IhSC(3, outliers="auto", random_state=0),
-    "whitened": lambda: IhSC(3, whiten="learned", random_state=0),
+    "whitened": lambda: IhSC(3, columns="noise", random_state=0),
     "filled": lambda: IhSC(3, missing="fit", random_state=0),
     "IhGMM": lambda: IhGMM(3, random_state=0),
     "tied": lambda: IhGMM(3, noise="tied", random_state=0),
@@ -169,10 +169,10 @@ def _archive_claim(path, n, p):
 
 
 def _text_claim(path, n, p):
-    row = ",".join("1" * p).encode() + b"\n"
+    line = ",".join("1" * p).encode() + b"\n"
     with gzip.open(path, "wb", compresslevel=1) as file:
-        for _ in range(min(n // 1000, 2 * 10**7 // len(row) // 1000) + 1):
-            file.write(row * 1000)
+        for _ in range(min(n // 1000, 2 * 10**7 // len(line) // 1000) + 1):
+            file.write(line * 1000)
 
 
 def _nested_claim(path, n, p):
@@ -236,10 +236,12 @@ def damaged(raw, damage):
         if step["how"] in ("header", "array"):
             raw = _change_part(raw, step)
             continue
+
         at = int(step["at"] * max(len(raw) - 1, 0))
         end = len(raw) if step["how"] == "end" else at + step["length"]
         changed = CHANGES[step["how"]](raw[at:end], step["value"])
         raw = raw[:at] + changed + raw[end:]
+
     return raw
 
 
@@ -259,10 +261,12 @@ def _change_part(raw, step):
     except (zipfile.BadZipFile, RuntimeError, OSError, EOFError, ValueError,
             LookupError, ZeroDivisionError):  # fmt: skip
         return raw  # it is no archive any more, or there is nothing left to change
+
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w") as archive:
         for name, part in parts.items():
             archive.writestr(name, part)
+
     return file.getvalue()
 
 
@@ -277,6 +281,7 @@ def _change_value(node, which, value):
                 walk(tree[key])
 
     walk(node)
+
     tree, key = places[which % len(places)]
     tree[key] = value
 
@@ -285,11 +290,13 @@ def _change_array(parts, name, change):
     if change == "drop":
         del parts[name]
         return
+
     array = np.load(io.BytesIO(parts[name]))
     if change in ARRAYS:
         array = ARRAYS[change](array)
     elif array.size:
         array.flat[0] = NUMBERS[change] if array.dtype.kind == "f" else 2**40
+
     parts[name] = _written(np.save, array)
 
 
@@ -300,17 +307,19 @@ def run(case):
         warnings.simplefilter("error", RuntimeWarning)
         path = Path(folder, case["file"])
         if "claims" in case:
-            digits, p = case["claims"]
-            CLAIMS[case["file"]](path, 10**digits, p)
+            exponent, p = case["claims"]
+            CLAIMS[case["file"]](path, 10**exponent, p)
         else:
             path.write_bytes(damaged(whole(case["file"]), case["damage"]))
-        before = _peak()
+
+        peak_before = _peak()
         try:
             failure = _READERS[case["reader"]](path)
         except Exception as error:
             return f"{type(error).__name__}: {error}"[:300]
-        larger = _peak() - before
-        return failure or (f"took {larger:.1f} GB" if larger > MOST else None)
+
+        growth = _peak() - peak_before
+        return failure or (f"took {growth:.1f} GB" if growth > MOST else None)
 
 
 def _peak():
@@ -328,31 +337,35 @@ NUMERICS = ("broadcast", "LAPACK", "ARPACK", "NaNs", "operands", "has no attribu
 
 def _command(path, *options):
     out = io.StringIO()
-    summary = io.StringIO()
+    errors = io.StringIO()
     try:
-        with redirect_stdout(out), redirect_stderr(summary):
+        with redirect_stdout(out), redirect_stderr(errors):
             app(["fit", str(path), "-k", "2", "--json", "--memory", "0.01", *options])
     except SystemExit as ended:
-        messages = [line for line in summary.getvalue().splitlines() if line.strip()]
+        messages = [line for line in errors.getvalue().splitlines() if line.strip()]
         error = next((line for line in messages if line.startswith("error: ")), "")
+
         if ended.code == 0:
             json.loads(out.getvalue())
         elif ended.code not in (1, 2) or not error:
             return f"exit code {ended.code}: {messages[-1:]}"
         elif any(word in error for word in NUMERICS):
             return error[:300]
+
     return None
 
 
 def _open(path):
     if path.name not in (*STREAMED, "a.h5", "a.zarr"):
         return _command(path)
+
     try:
         X = ihgmm.open_data(path)
         IhSC(2, missing="fit", random_state=0).fit(X)
     except (ValueError, TypeError, OSError, EOFError, IndexError) as error:
-        summary = str(path) in str(error) or is_sentence(error)
-        return None if summary else f"{type(error).__name__}: {error}"[:300]
+        is_clear = str(path) in str(error) or is_sentence(error)
+        return None if is_clear else f"{type(error).__name__}: {error}"[:300]
+
     return None
 
 
@@ -361,8 +374,10 @@ def _load(path):
         model = load_model(path)
     except StorageError as error:
         return None if str(path) in str(error) else f"no name: {error}"
+
     X, _ = sample()
     names = ("predict", "transform", "score", "predict_proba", "score_samples", "bic")
+
     for name in names:
         if not hasattr(model, name):
             continue
@@ -374,6 +389,7 @@ def _load(path):
         else:
             if np.isnan(answer).any():
                 return f"{name} gives NaN"
+
     repr(model)
     save_model(model, path)
     return None

@@ -32,9 +32,9 @@ def start(*arguments):
     status = 70
     try:
         os.setsid()
-        with open(os.devnull, "w") as nothing:
-            os.dup2(nothing.fileno(), 1)
-            os.dup2(nothing.fileno(), 2)
+        with open(os.devnull, "w") as devnull:
+            os.dup2(devnull.fileno(), 1)
+            os.dup2(devnull.fileno(), 2)
         app([str(argument) for argument in arguments])
     except SystemExit as ended:
         status = ended.code or 0
@@ -47,18 +47,20 @@ def end(child, after, folder=None, changes=1):
 
     It is None for one that was killed.
     """
-    before = folder and visible(folder)
+    files = folder and visible(folder)
     deadline = time.monotonic() + after
+
     while time.monotonic() < deadline:
-        process, status = os.waitpid(child, os.WNOHANG)
-        if process:
+        ended, status = os.waitpid(child, os.WNOHANG)
+        if ended:
             return os.waitstatus_to_exitcode(status)
-        if folder and visible(folder) != before:
-            before = visible(folder)
+        if folder and visible(folder) != files:
+            files = visible(folder)
             changes = changes - 1
             if changes == 0:
                 break
         time.sleep(0.0005)
+
     with contextlib.suppress(ProcessLookupError):
         os.kill(child, signal.SIGKILL)
     return None if os.waitpid(child, 0)[1] == signal.SIGKILL else 0
@@ -88,63 +90,74 @@ def check(path):
         assert len({len(row) for row in rows}) == 1, rows
         assert path.name != "labels.csv" or len(rows) == 61
     else:
-        end = {".html": b"</html>", ".pdf": b"%%EOF", ".png": b"IEND\xaeB`\x82"}
-        assert content.rstrip(b"\n").endswith(end[path.suffix]), path
+        endings = {".html": b"</html>", ".pdf": b"%%EOF", ".png": b"IEND\xaeB`\x82"}
+        assert content.rstrip(b"\n").endswith(endings[path.suffix]), path
 
 
-def kill(count, draw, name):
+def kill(count, rng, name):
     """Kill a command again and again; return how often."""
-    with TemporaryDirectory() as place:
-        folder = Path(place, "out")
+    with TemporaryDirectory() as root:
+        folder = Path(root, "out")
         folder.mkdir()
-        data = Path(place, "data.csv")
+
+        data = Path(root, "data.csv")
         X, _ = make_ihgmm(60, 8, 3, random_state=0)
-        names = ",".join(f"x{j}" for j in range(8))
-        np.savetxt(data, X, "%.4f", ",", header=names, comments="")
+        header = ",".join(f"x{j}" for j in range(8))
+        np.savetxt(data, X, "%.4f", ",", header=header, comments="")
+
         model = folder / "model.npz"
         labels = folder / "labels.csv"
-        old_model = Path(place, "old.npz")
-        extent = ("--repeats", 1, "--jobs", 1, "--only", "exp4/beta/0.1/gaussian")
+        base_model = Path(root, "old.npz")
+        one_setting = ("--repeats", 1, "--jobs", 1, "--only", "exp4/beta/0.1/gaussian")
         command = {
             "fit": ("fit", data, "-k", 3, "--save", model, "-o", labels),
-            "update": ("update", old_model, data, "--save", model),
+            "update": ("update", base_model, data, "--save", model),
             "report": ("report", data, "-k", 3, "-o", folder / "page.html"),
-            "reproduce": ("reproduce", "exp4", *extent, "-o", folder),
+            "reproduce": ("reproduce", "exp4", *one_setting, "-o", folder),
         }[name]
-        finish("fit", data, "-k", 3, "--save", old_model)
-        begun = time.monotonic()
+        finish("fit", data, "-k", 3, "--save", base_model)
+
+        begin = time.monotonic()
         finish(*command)
-        takes = time.monotonic() - begun
-        expected = visible(folder)
-        killed = 0
-        while killed < count:
-            if draw.random() < 0.5:  # the files are new
+        seconds = time.monotonic() - begin
+        expected_files = visible(folder)
+
+        n_killed = 0
+        while n_killed < count:
+            if rng.random() < 0.5:  # the files are new
                 for path in folder.iterdir():
                     path.unlink()
-            watched = folder if draw.random() < 0.7 else None
-            after = 60 if watched else draw.uniform(0, takes)
-            killed += end(start(*command), after, watched, draw.randint(1, 6)) is None
-            other_items = set(visible(folder)) - set(expected)
-            for remote in set(visible(folder)) - other_items:
-                check(folder / remote)
-            assert all(n[0] == "." and n.endswith(".tmp") for n in other_items)
+            watched_folder = folder if rng.random() < 0.7 else None
+            timeout = 60 if watched_folder else rng.uniform(0, seconds)
+            child = start(*command)
+            status = end(child, timeout, watched_folder, changes=rng.randint(1, 6))
+            n_killed += status is None
+
+            leftovers = set(visible(folder)) - set(expected_files)
+            for file in set(visible(folder)) - leftovers:
+                check(folder / file)
+            assert all(n[0] == "." and n.endswith(".tmp") for n in leftovers)
+
         finish(*command)
-        complete = [name for name in visible(folder) if not name.endswith(".tmp")]
-        assert complete == expected, complete
-    return killed
+        files = [file for file in visible(folder) if not file.endswith(".tmp")]
+        assert files == expected_files, files
+
+    return n_killed
 
 
 def main():
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 50
     with TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()):
         # These load all that is needed.
-        for words in (f"report iris -k 3 -o {folder}/x.html", "reproduce --help"):
+        for command in (f"report iris -k 3 -o {folder}/x.html", "reproduce --help"):
             with contextlib.suppress(SystemExit):
-                app(words.split())
+                app(command.split())
+
     for name in ("fit", "update", "report", "reproduce"):
-        begun = time.monotonic()
-        killed = kill(count, random.Random(0), name)
-        print(f"{name}: {killed} killed, {time.monotonic() - begun:.0f} s", flush=True)
+        begin = time.monotonic()
+        n_killed = kill(count, random.Random(0), name)
+        seconds = time.monotonic() - begin
+        print(f"{name}: {n_killed} killed, {seconds:.0f} s", flush=True)
 
 
 if __name__ == "__main__":

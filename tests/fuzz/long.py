@@ -34,13 +34,18 @@ GROWTH = 20  # MB by which memory may differ: allocators keep what they please
 def make_data(seed, folder):
     """Return data of a size and kind that change with the chapter."""
     rng = np.random.default_rng(seed)
-    n, p, k = (int(rng.integers(*ends)) for ends in ((40, 400), (5, 60), (2, 6)))
-    X = ihgmm.make_ihgmm(n, p, k, random_state=seed)[0]
-    path = f"{folder}/x.{['npy', 'parquet'][seed % 2]}"
+    n = int(rng.integers(40, 400))
+    p = int(rng.integers(5, 60))
+    k = int(rng.integers(2, 6))
+    X, _ = ihgmm.make_ihgmm(n, p, k, random_state=seed)
+
     if seed % 2:
+        path = f"{folder}/x.parquet"
         pd.DataFrame(X).to_parquet(path)
     else:
+        path = f"{folder}/x.npy"
         np.save(path, X)
+
     kinds = [
         lambda: X,
         lambda: pd.DataFrame(X, columns=[f"c{j}" for j in range(p)]),
@@ -67,10 +72,13 @@ def chapter(seed):
         ]
         model = models[seed % len(models)].fit(X)
         answers = [model.labels_, model.cluster_centers_]
+
         save_model(model, f"{folder}/model.npz")
         loaded = load_model(f"{folder}/model.npz")
-        for second in (model, loaded, pickle.loads(pickle.dumps(model))):
-            answers.append(second.predict(X))
+        unpickled = pickle.loads(pickle.dumps(model))
+        for each_model in (model, loaded, unpickled):
+            answers.append(each_model.predict(X))
+
         if seed % 9 == 0:
             model.report(X, f"{folder}/page.html")
         return digest(*answers)
@@ -82,8 +90,9 @@ def update(model, seed):
     centers = np.random.default_rng(0).normal(size=(3, 12))
     centers += 0.3 * np.sin(seed / 50 + np.arange(12))
     n = 80 if seed else FULL
-    X = centers[rng.integers(3, size=n)] * rng.lognormal(size=(n, 1))
-    model.partial_fit(X + 0.1 * rng.normal(size=X.shape))
+    signal = centers[rng.integers(3, size=n)] * rng.lognormal(size=(n, 1))
+
+    model.partial_fit(signal + 0.1 * rng.normal(size=signal.shape))
     return pickle.loads(pickle.dumps(model)) if seed % 7 == 0 else model
 
 
@@ -120,39 +129,47 @@ def main():
     if options.again:
         do_again(options.again)
         return
+
     model = ihgmm.IhSC(3)
     digests = []
-    used = []
-    begin = summary = time.monotonic()
+    usage = []
+    begin = time.monotonic()
+    time_of_report = begin
+
     while len(digests) < 2 * WARM or time.monotonic() - begin < 60 * options.minutes:
         model = update(model, len(digests))
         digests.append(chapter(len(digests)))
-        used.append((*resources(), len(pickle.dumps(model))))
-        if time.monotonic() - summary > 60:
-            summary = time.monotonic()
-            print(f"{len(digests)} chapters: {_in_words(used[-1])}", flush=True)
-    halves = np.array_split(used[WARM:], 2)
-    first, last = (np.median(half, axis=0) for half in halves)
-    print(f"the first half: {_in_words(first)}\nthe second half: {_in_words(last)}")
+        usage.append((*resources(), len(pickle.dumps(model))))
+        if time.monotonic() - time_of_report > 60:
+            time_of_report = time.monotonic()
+            print(f"{len(digests)} chapters: {_in_words(usage[-1])}", flush=True)
 
-    assert last[0] < first[0] + GROWTH, "memory grew"
-    assert used[-1][1:3] == used[WARM][1:3], "files or threads are left"
-    assert last[3] < 1.01 * first[3], "the model grew"
+    first_half, second_half = np.array_split(usage[WARM:], 2)
+    before = np.median(first_half, axis=0)
+    after = np.median(second_half, axis=0)
+    print(f"the first half: {_in_words(before)}")
+    print(f"the second half: {_in_words(after)}")
 
-    end = len(digests) - 1
-    seeds = np.linspace(0, end, min(end // 4, 41), dtype=int).tolist()
+    assert after[0] < before[0] + GROWTH, "memory grew"
+    assert usage[-1][1:3] == usage[WARM][1:3], "files or threads are left"
+    assert after[3] < 1.01 * before[3], "the model grew"
+
+    last_chapter = len(digests) - 1
+    seeds = np.linspace(0, last_chapter, min(last_chapter // 4, 41), dtype=int).tolist()
     command = [sys.executable, __file__, "--again", *map(str, seeds)]
-    new_process = subprocess.run(command, check=True, capture_output=True, text=True)
+    process = subprocess.run(command, check=True, capture_output=True, text=True)
     expected = [digests[seed] for seed in seeds]
     expected.append(digest(model.cluster_centers_, model.labels_))
 
-    assert new_process.stdout.split() == expected, "a fresh process answers otherwise"
+    assert process.stdout.split() == expected, "a fresh process answers otherwise"
 
-    print(f"{len(seeds)} chapters and {end + 1} updates again, afresh: the same")
+    print(
+        f"{len(seeds)} chapters and {last_chapter + 1} updates again, afresh: the same"
+    )
 
 
-def _in_words(used):
-    memory, files, threads, size = used
+def _in_words(usage):
+    memory, files, threads, size = usage
     return (
         f"{memory:.0f} MB, {files:.0f} files, {threads:.0f} threads, "
         f"the model {size / 1e3:.0f} kB"

@@ -23,14 +23,16 @@ def watched(kind, seed, count):
     """Run a batch in a child process; yield (case, failure or None)."""
     command = [sys.executable, __file__, "--child", kind, str(seed), str(count)]
     threads = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-    case = None
     options = {"text": True, "env": os.environ | threads}
+    case = None  # that which the child works on
+
     with subprocess.Popen(command, stdout=subprocess.PIPE, **options) as child:
         for line in child.stdout:
-            summary = json.loads(line)
-            if "failure" in summary:
-                yield case, summary["failure"]
-            case = summary.get("case")
+            message = json.loads(line)
+            if "failure" in message:
+                yield case, message["failure"]
+            case = message.get("case")
+
     if case is not None or child.returncode:
         yield case, f"the process ended with status {child.returncode}"
 
@@ -87,22 +89,25 @@ def main():
         run_batch(kind, int(seed), int(count))
         return
     if options.again:
-        failure = _parts(options.kind)[1](json.loads(options.again))
-        sys.exit(failure or 0)
+        _, run = _parts(options.kind)
+        sys.exit(run(json.loads(options.again)) or 0)
+
     begin = time.monotonic()
-    process = 0
+    n_cases = 0
     seed = options.seed
     failures = Counter()
-    while process < options.cases or time.monotonic() - begin < 3600 * options.hours:
+
+    while n_cases < options.cases or time.monotonic() - begin < 3600 * options.hours:
         for case, failure in watched(options.kind, seed, BATCH):
-            process += 1
+            n_cases += 1
             if failure:
                 failures[failure] += 1
                 if failures[failure] <= 3:
                     print(f"{failure}\n  --again '{json.dumps(case)}'", flush=True)
         seed += 1
+
     minutes = (time.monotonic() - begin) / 60
-    print(f"{process} cases in {minutes:.1f} min, {failures.total()} failures")
+    print(f"{n_cases} cases in {minutes:.1f} min, {failures.total()} failures")
     sys.exit(failures.total() > 0)
 
 

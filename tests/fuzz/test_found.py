@@ -5,13 +5,17 @@ import damage
 import pytest
 
 
-def case(ask, shape, n, p, *spoils, then=(), weights=None, **others):
+def case(ask, shape, n, p, *spoils, then=(), weights=None, **options):
     data = {"seed": 0, "k": 3, "dtype": "float64", "kind": "array"}
-    data |= {key: others.pop(key) for key in tuple(others) if key in data}
+    data |= {key: options.pop(key) for key in tuple(options) if key in data}
     data |= {"n": n, "p": p, "shape": shape, "spoils": spoils}
-    content = {key: others.pop(key) for key in ("grows", "known") if key in others}
-    content |= {"data": data, "ask": ask, "options": others, "then": then}
-    return content | ({"weights": weights} if weights else {})
+
+    result = {key: options.pop(key) for key in ("grows", "known") if key in options}
+    result |= {"data": data, "ask": ask, "options": options, "then": then}
+    if weights:
+        result["weights"] = weights
+
+    return result
 
 
 # fmt: off
@@ -214,5 +218,5 @@ def test_files(name):
 @pytest.mark.parametrize("value", [{}, [], None, "x", -1, float("nan")])
 def test_every_value_of_a_model_may_be_another(value):
     for number in range(0, 60, 3):
-        place = {"how": "header", "which": number, "change": "", "value": value}
-        assert damage.run(file("cosine", place)) is None
+        change = {"how": "header", "which": number, "change": "", "value": value}
+        assert damage.run(file("cosine", change)) is None

@@ -9,7 +9,7 @@ import damage
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-few = settings(
+few_examples = settings(
     max_examples=40,
     derandomize=True,
     database=None,
@@ -18,13 +18,13 @@ few = settings(
 )
 
 
-@few
+@few_examples
 @given(cases.cases())
 def test_estimators_and_functions_answer_or_say_why_not(case):
     assert cases.run(case) is None
 
 
-@few
+@few_examples
 @given(damage.cases())
 def test_damaged_files_are_read_or_refused(case):
     assert damage.run(case) is None

@@ -125,19 +125,22 @@ def csr_zarr(X, folder):
     return write_csr(X, group, group.create_array)
 
 
-def table_of(path, group=None, **columns):
+def table_of(path, group_size=None, **columns):
     """Write columns to a Parquet file, and return its data set."""
     table = needed("pyarrow").table(columns)
-    needed("pyarrow.parquet").write_table(table, path, row_group_size=group)
+    needed("pyarrow.parquet").write_table(table, path, row_group_size=group_size)
     return needed("pyarrow.dataset").dataset(path)
 
 
 def parquet(X, folder):
     """Two files, one of two row groups and one of many small ones."""
     (folder / "x").mkdir()
-    for i, rows in enumerate(np.array_split(X, 2)):
-        columns = {f"f{j}": column for j, column in enumerate(rows.T)}
-        table_of(folder / "x" / f"{i}.parquet", 40 if i else 1 + len(X) // 4, **columns)
+    group_sizes = (1 + len(X) // 4, 40)
+
+    for i, half in enumerate(np.array_split(X, 2)):
+        columns = {f"f{j}": column for j, column in enumerate(half.T)}
+        table_of(folder / "x" / f"{i}.parquet", group_sizes[i], **columns)
+
     return needed("pyarrow.dataset").dataset(folder / "x")
 
 
@@ -161,7 +164,8 @@ class Bare(Matrix):
         self.X = X
 
     def take(self, rows):
-        return as_matrix(self.X[rows])
+        part = as_matrix(self.X[rows])
+        return part.with_metadata(self.metadata.of_taken_rows())
 
 
 class BareInRanges(Bare):
@@ -192,11 +196,9 @@ KINDS = tuple(kind for family in FAMILIES for kind in family)
 def opened(X, n_bytes=2**15):
     """Return a matrix that holds X; on disk, in several blocks."""
     matrix = as_matrix(X)
-    return (
-        matrix._with_other_entries(block_bytes=n_bytes)
-        if isinstance(matrix, Stored)
-        else matrix
-    )
+    if isinstance(matrix, Stored):
+        return matrix._with_other_entries(block_bytes=n_bytes)
+    return matrix
 
 
 def hdf5_in_blocks(X, folder):

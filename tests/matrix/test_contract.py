@@ -40,11 +40,11 @@ def numbers(dtype):
     return X, labels
 
 
-def close(found, wanted, dtype, factor=1.0):
-    tol = TOLERANCE[dtype] * factor
-    peak = np.nanmax(np.abs(wanted), initial=0.0)
+def close(result, expected, dtype, factor=1.0):
+    tolerance = TOLERANCE[dtype] * factor
+    peak = np.nanmax(np.abs(expected), initial=0.0)
 
-    assert_allclose(to_host(found), wanted, rtol=tol, atol=tol * peak)
+    assert_allclose(to_host(result), expected, rtol=tolerance, atol=tolerance * peak)
 
 
 @pytest.fixture(params=KINDS, ids=name_of)
@@ -66,13 +66,15 @@ def dealt(*options):
     cases = []
     combinations = list(product(*options))
     dtypes = list(TOLERANCE)
+
     for number, family in enumerate(FAMILIES):
         for i in range(max(len(family), len(combinations))):
             kind = family[i % len(family)]
-            chosen = combinations[i % len(combinations)]
+            combination = combinations[i % len(combinations)]
             dtype = dtypes[(number + i + i // len(family)) % len(dtypes)]
-            label = "-".join(map(name_of, (kind, *chosen)))
-            cases.append(pytest.param(kind, *chosen, dtype, id=label))
+            label = "-".join(map(name_of, (kind, *combination)))
+            cases.append(pytest.param(kind, *combination, dtype, id=label))
+
     return cases
 
 
@@ -93,34 +95,37 @@ def test_shape_and_products(hold, dtype):
     X, _ = numbers(dtype)
     A = hold(X)
     rng = np.random.default_rng(2)
-    W = rng.standard_normal((40, 3))
-    V = rng.standard_normal((400, 3))
-    W, V, scale = (a.astype(dtype) for a in (W, V, rng.random(400)))
-    record = [a.copy() for a in (W, V, scale)]
+    W = rng.standard_normal((40, 3)).astype(dtype)
+    V = rng.standard_normal((400, 3)).astype(dtype)
+    scale = rng.random(400).astype(dtype)
+    copies = [a.copy() for a in (W, V, scale)]
 
     assert as_matrix(A) is A
     assert A.shape == (400, 40)
     assert A.dtype == dtype
 
     # Where lines for each row are, and where sums over rows come to.
-    home = type(A.to_device(V))
+    tall_type = type(A.to_device(V))
     small_type = type(A.cast(W))
-    narrow = A.to_device(scale)
+    scale_on_device = A.to_device(scale)
     scaled = X * scale[:, None]
-    for result, expected, kind in [
-        (A @ W, X @ W, home),
-        (A @ W[:, 0], X @ W[:, 0], home),
+
+    for result, expected, expected_type in [
+        (A @ W, X @ W, tall_type),
+        (A @ W[:, 0], X @ W[:, 0], tall_type),
         (A.adjoint(V), X.T @ V, small_type),
         (A.adjoint(V[:, 0]), X.T @ V[:, 0], small_type),
-        (A @ A.cast(W), X @ W, home),
+        (A @ A.cast(W), X @ W, tall_type),
         (A.gram_product(W), X.T @ (X @ W), small_type),
-        (A.gram_product(W, narrow), scaled.T @ (scaled @ W), small_type),
+        (A.gram_product(W, scale_on_device), scaled.T @ (scaled @ W), small_type),
     ]:
-        assert type(result) is kind
+        assert type(result) is expected_type
         assert to_host(result).dtype == dtype
         close(result, expected, dtype, 10)
-    for now, before in zip((W, V, to_host(narrow)), record, strict=True):
-        assert_array_equal(now, before)
+
+    # None of these has changed what it was given.
+    for values, copy in zip((W, V, to_host(scale_on_device)), copies, strict=True):
+        assert_array_equal(values, copy)
 
     assert_array_equal(A.toarray(), X)
 
@@ -148,6 +153,7 @@ def test_norms_and_counts(hold, dtype):
 def test_rows(hold, dtype):
     X, _ = numbers(dtype)
     A = hold(X)
+
     for rows in (
         slice(None),
         slice(130, 301),
@@ -157,19 +163,19 @@ def test_rows(hold, dtype):
         np.arange(400)[::-1],
         np.arange(0, 400, 7),
     ):
-        part = A.take(rows)
-        assert not part.streamed
-        assert part.sparse == A.sparse
-        assert part.dtype == dtype
-        assert_array_equal(part.toarray(), X[rows])
+        selected = A.take(rows)
+        assert not selected.streamed
+        assert selected.sparse == A.sparse
+        assert selected.dtype == dtype
+        assert_array_equal(selected.toarray(), X[rows])
         assert_array_equal(to_host(A.rows(rows)), X[rows])
 
     assert isinstance(A.toarray(), np.ndarray)
 
-    memory = A.to_memory()
+    in_memory = A.to_memory()
 
-    assert memory.on_host
-    assert_array_equal(memory.toarray(), X)
+    assert in_memory.on_host
+    assert_array_equal(in_memory.toarray(), X)
 
     for ranges in (A.row_blocks, A.dense_ranges(1_000)):
         assert_array_equal(np.concatenate([A.take(r).toarray() for r in ranges]), X)
@@ -181,6 +187,7 @@ def test_entries_that_are_not_finite(hold, dtype):
     X[390, 39] = np.nan
     X[391, 0] = -np.inf
     A = hold(X)
+
     count, row, column, value = A.not_finite()
 
     assert (count, row, column, value) == (3, 17, 3, np.inf)
@@ -190,6 +197,35 @@ def test_entries_that_are_not_finite(hold, dtype):
     assert_array_equal(norms[[17, 391]], np.inf)
     assert np.isnan(norms[390])
     assert np.isfinite(np.delete(norms, [17, 390, 391])).all()
+
+
+def test_rows_and_blocks_know_whether_opposite_rows_are_of_one_kind(hold):
+    A = hold(numbers("float64")[0])
+
+    assert not A.signed
+    assert A.with_signed(False) is A
+
+    B = A.with_signed(True)
+    every_seventh = np.arange(0, 400, 7)
+
+    for part in (
+        B,
+        B.take(slice(130, 301)),
+        B.take(every_seventh),
+        B.keep_rows(every_seventh),
+        B.copy_rows(every_seventh),
+        B.rescaled(0.5),
+        B.to_memory(),
+        B.filled(),
+        B.weighted(np.ones(400)),
+        B.named([f"gene {j}" for j in range(40)]),
+    ):
+        assert part.signed
+
+    assert all(B.map(lambda block: block.signed))
+
+    assert not A.signed
+    assert not B.with_signed(False).take(every_seventh).signed
 
 
 @pytest.mark.parametrize("power", [-60, 100])
@@ -220,18 +256,18 @@ def test_integers_are_floats(kind, tmp_path):
     assert_array_equal(A.toarray(), X)
 
 
-def check_home(found, given):
+def check_home(result, X):
     """Check that results are where the data is: on its device, in its chunks."""
-    sparse = as_matrix(given)
-    if isinstance(sparse, SparseDevice):
-        given = sparse.values
-    if sparse.distributed:
-        assert found.chunks[0] == given.chunks[0]
-    elif hasattr(given, "device") and not isinstance(given, np.ndarray):
-        assert type(found) is type(given)
-        assert found.device == given.device
+    matrix = as_matrix(X)
+    entries = matrix.values if isinstance(matrix, SparseDevice) else X
+
+    if matrix.distributed:
+        assert result.chunks[0] == entries.chunks[0]
+    elif hasattr(entries, "device") and not isinstance(entries, np.ndarray):
+        assert type(result) is type(entries)
+        assert result.device == entries.device
     else:
-        assert isinstance(found, np.ndarray)
+        assert isinstance(result, np.ndarray)
 
 
 CENTERS = ("labels_", "cluster_centers_")
@@ -248,9 +284,10 @@ def model(make, *names, weighted=False, odd=False, **options):
     def fit(X, _):
         weights = odd_rows()[1] if weighted else None
         fitted = make(4, random_state=0, **options).fit(X, sample_weight=weights)
-        result = {name: getattr(fitted, name) for name in names}
+        attributes = {name: getattr(fitted, name) for name in names}
         methods = [name for name in METHODS if hasattr(fitted, name)]
-        return result | {name: getattr(fitted, name)(X) for name in methods}
+        answers = {name: getattr(fitted, name)(X) for name in methods}
+        return attributes | answers
 
     fit.odd = odd
     return fit
@@ -291,6 +328,7 @@ WORK = {
         *SPECTRAL, recipe=Recipe.of("paper", order="magnitude", labels="tied")
     ),
     "weights": model(*SPECTRAL, weighted=True, odd=True),
+    "signed": model(*SPECTRAL, weighted=True, odd=True, signed=True, outliers="auto"),
     "outliers": model(
         *SPECTRAL, "outlier_scores_", weighted=True, odd=True, outliers="auto"
     ),
@@ -300,6 +338,7 @@ WORK = {
     "weighted spherical": model(*SPHERICAL, weighted=True),
     "mixture": model(*MIXTURE, max_iter=5, tol=10.0),
     "count": answer(select_n_clusters, *COUNT, random_state=0),
+    "signed count": answer(select_n_clusters, *COUNT, random_state=0, signed=True),
     "estimate": answer(estimate_parameters, *ESTIMATES),
     "scale test": answer(scale_heterogeneity_test, *SCALES),
     "diagnosis": answer(diagnose, *JUDGEMENT),
@@ -309,7 +348,8 @@ WORK = {
 @cache
 def work_of_numpy(name, dtype, sparse):
     X, labels = numbers(dtype)
-    X = odd_rows()[0] if WORK[name].odd else X
+    if WORK[name].odd:
+        X, _ = odd_rows()
     return WORK[name](sp.csr_array(X) if sparse else X.copy(), labels)
 
 
@@ -322,29 +362,33 @@ def test_work(kind, name, dtype, tmp_path):
     X, labels = numbers(dtype)
     slack = 1.0
     if WORK[name].odd:
-        X = odd_rows()[0]
+        X, _ = odd_rows()
         dtype = "float64"
         slack = 1e3
+
     stored = kind(X, tmp_path)
     A = opened(stored)
+
     # Clusters are asked of what a user hands over, with all its rows in one block or in
     # its own.
     result = WORK[name](stored if name == "clusters" else A, labels)
     expected = work_of_numpy(name, dtype, A.sparse)
-    for figure, values in expected.items():
-        own_rows = to_host(result[figure])
-        values = np.asarray(values)
-        if values.dtype.kind in "iu":
+
+    for figure in expected:
+        values = to_host(result[figure])
+        expected_values = np.asarray(expected[figure])
+        if expected_values.dtype.kind in "iu":
             # torch has its own type of indices.
-            assert own_rows.dtype.kind == "i"
-            assert_array_equal(own_rows, values)
+            assert values.dtype.kind == "i"
+            assert_array_equal(values, expected_values)
             continue
+
         # The signs of sparse rows depend on how the rows are cut into blocks.
-        loose = figure == "edge" and A.sparse
-        close(
-            own_rows, values, dtype, 1e12 if loose else slack * FACTORS.get(figure, 1e4)
-        )
-        assert own_rows.dtype == values.dtype
+        is_loose = figure == "edge" and A.sparse
+        factor = 1e12 if is_loose else slack * FACTORS.get(figure, 1e4)
+        close(values, expected_values, dtype, factor)
+        assert values.dtype == expected_values.dtype
+
     for figure in {"labels_", *TALL, "memberships_", "predict"} & set(expected):
         check_home(result[figure], stored)
 
@@ -361,11 +405,10 @@ def test_missing_cells(kind, dtype, tmp_path):
     with pytest.raises(ValueError, match=r"NaN at row 0, column .*missing='fit'"):
         IhSC(4).fit(stored)
 
-    model = IhSC(4, missing="fit", random_state=0)
-    # Rows that are drawn for the filler do not depend on the kind.
-    fitted = model.fit(stored)
+    fitted = IhSC(4, missing="fit", random_state=0).fit(stored)
     labels = to_host(fitted.labels_)
 
+    # Rows that are drawn for the filler do not depend on the kind.
     assert (labels == expected.labels_).mean() > 0.99
     assert_array_equal(to_host(fitted.predict(stored)), labels)
 
@@ -373,11 +416,13 @@ def test_missing_cells(kind, dtype, tmp_path):
         close(fitted.cluster_centers_, expected.cluster_centers_, dtype, 1e4)
         close(fitted.scales_, expected.scales_, dtype, 1e5)
         close(fitted.noise_levels_, expected.noise_levels_, dtype, 1e5)
+
     check_home(fitted.embedding_, stored)
 
 
 @cache
 def fit_with_gaps(dtype):
     X = numbers(dtype)[0].copy()
-    X[(np.random.default_rng(4).random(X.shape) < 0.2) & (X != 0)] = np.nan
+    is_drawn = np.random.default_rng(4).random(X.shape) < 0.2
+    X[is_drawn & (X != 0)] = np.nan
     return X, IhSC(4, missing="fit", random_state=0).fit(X)

@@ -26,7 +26,7 @@ from ihgmm.matrix import as_matrix, dask_blocks
 X, _ = make_ihgmm(1200, 40, 4, random_state=0)
 
 
-def wanted():
+def host_model():
     return IhSC(4, random_state=0).fit(X)
 
 
@@ -35,18 +35,18 @@ def test_labels_come_in_the_chunks_of_the_data():
     model = IhSC(4, random_state=0).fit(stored)
 
     assert model.labels_.chunks == ((500, 0, 300, 400),)
-    assert_array_equal(model.labels_.compute(), wanted().labels_)
+    assert_array_equal(model.labels_.compute(), host_model().labels_)
 
-    labels_found = model.predict(stored)
+    predicted = model.predict(stored)
 
-    assert isinstance(labels_found, da.Array)
-    assert labels_found.dtype == np.int32
-    assert_array_equal(labels_found.compute(), wanted().predict(X))
+    assert isinstance(predicted, da.Array)
+    assert predicted.dtype == np.int32
+    assert_array_equal(predicted.compute(), host_model().predict(X))
 
     # Columns in chunks become whole rows.
     model.fit(da.from_array(X, chunks=(300, 10)))
 
-    assert_array_equal(model.labels_.compute(), wanted().labels_)
+    assert_array_equal(model.labels_.compute(), host_model().labels_)
 
 
 def test_data_frame():
@@ -54,7 +54,7 @@ def test_data_frame():
     frame = pd.DataFrame(X, columns=[f"f{j}" for j in range(40)])
     model = IhSC(4, random_state=0).fit(dd.from_pandas(frame, npartitions=3))
 
-    assert_array_equal(model.labels_, wanted().labels_)
+    assert_array_equal(model.labels_, host_model().labels_)
 
 
 def test_some_columns_of_a_parquet_file(tmp_path):
@@ -64,14 +64,14 @@ def test_some_columns_of_a_parquet_file(tmp_path):
     stored = dd.read_parquet(tmp_path / "x.parquet", split_row_groups=True)
     model = IhSC(4, random_state=0).fit(stored[[f"f{j}" for j in range(40)]])
 
-    assert_array_equal(model.labels_, wanted().labels_)
+    assert_array_equal(model.labels_, host_model().labels_)
 
 
 GOOD = da.from_array(X, chunks=(300, 40))
 
 
 @pytest.mark.parametrize(
-    ("bad", "error", "message"),
+    ("data", "error", "message"),
     [
         (GOOD[GOOD[:, 0] > 0], ValueError, r"unknown chunk sizes .*compute_chunk_size"),
         (GOOD[:, 0], ValueError, r"of 1 dimension\(s\); give one of two, rows by fea"),
@@ -93,34 +93,34 @@ GOOD = da.from_array(X, chunks=(300, 40))
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_bad_arrays(bad, error, message):
+def test_bad_arrays(data, error, message):
     with pytest.raises(error, match=message):
-        IhSC(4).fit(bad)
+        IhSC(4).fit(data)
 
 
 def test_tasks_get_their_part_only():
     """Of tall arrays a task has its rows; what all tasks need is there once."""
     ones = da.ones((100_000, 10), chunks=(1000, 10))
     tall = np.ones((100_000, 4))
-    graphs = []
+    sizes_of_graphs = []
 
     class Watch(Callback):
         def _start(self, graph):
-            graphs.append(
-                {key: len(cloudpickle.dumps(task)) for key, task in graph.items()}
-            )
+            sizes = {key: len(cloudpickle.dumps(task)) for key, task in graph.items()}
+            sizes_of_graphs.append(sizes)
 
-    rows = as_matrix(ones)
+    matrix = as_matrix(ones)
+
     with Watch():
-        results = list(rows.map(_sizes, tall))
+        results = list(matrix.map(_sizes, tall))
 
     assert results == [(1000, 1000)] * 100
 
-    sizes, _ = graphs  # to split the tall array, and to work on its parts
+    sizes, _ = sizes_of_graphs  # to split the tall array, and to work on its parts
 
     assert max(sizes.values()) < tall.nbytes / 50
     assert sum(sizes.values()) < 2 * tall.nbytes
-    assert_array_equal(rows.adjoint(tall), np.full((10, 4), 100_000))
+    assert_array_equal(matrix.adjoint(tall), np.full((10, 4), 100_000))
 
 
 def _sizes(block, part):
@@ -171,19 +171,20 @@ def kill(client):
     """Lose a worker, in a tenth of a second."""
     killed = []
 
-    def one():
+    def kill_one():
         # A worker that has just come is lost as well.
-        killed.append(next(iter(client.run(os.getpid, on_error="ignore").values())))
+        numbers = client.run(os.getpid, on_error="ignore").values()
+        killed.append(next(iter(numbers)))
         os.kill(killed[-1], getattr(signal, "SIGKILL", signal.SIGTERM))
 
-    def soon():
+    def kill_soon():
         client.wait_for_workers(2, timeout=30)
-        timer = threading.Timer(0.1, one)
+        timer = threading.Timer(0.1, kill_one)
         timer.start()
         return timer
 
-    soon.killed = killed
-    return soon
+    kill_soon.killed = killed
+    return kill_soon
 
 
 def refuse(self, *_, **__):
@@ -196,14 +197,14 @@ def test_a_worker_is_killed_in_each_step_and_little_comes_back(kill, monkeypatch
     A worker of three is lost in each, in the midst of work. Lines for each row stay in
     dask arrays, and nothing else computes them.
     """
-    begin = Steps.step
-    record = []
+    original_step = Steps.step
+    steps = []
 
     @contextmanager
     def step_and_kill(self, step):
         timer = kill()
-        record.append(step)
-        with begin(self, step) as say:
+        steps.append(step)
+        with original_step(self, step) as say:
             yield say
         timer.join()
 
@@ -214,30 +215,33 @@ def test_a_worker_is_killed_in_each_step_and_little_comes_back(kill, monkeypatch
     for method in ("__array__", "__float__", "__int__", "__bool__", "__index__"):
         monkeypatch.setattr(da.Array, method, refuse)
     lazy = da.from_array(X, chunks=(300, 40)).map_blocks(slow, meta=X[:0])
-    result = fit(lazy.persist())
-    monkeypatch.undo()
-    for name in ("labels_", "scales_", "sizes_", "noise_levels_", "memberships_"):
-        assert getattr(result, name).chunks[0] == (300,) * 4
 
-    assert isinstance(result.cluster_centers_, np.ndarray)
-    assert len(kill.killed) == len(record) >= 6
+    model = fit(lazy.persist())
+    monkeypatch.undo()
+
+    for name in ("labels_", "scales_", "sizes_", "noise_levels_", "memberships_"):
+        assert getattr(model, name).chunks[0] == (300,) * 4
+
+    assert isinstance(model.cluster_centers_, np.ndarray)
+    assert len(kill.killed) == len(steps) >= 6
 
     expected = fit(X)
 
-    assert result.n_clusters_ == expected.n_clusters_ == 4
-    assert_array_equal(result.labels_.compute(), expected.labels_)
-    assert_allclose(result.scales_.compute(), expected.scales_, rtol=1e-6)
-    assert_array_equal(result.predict(lazy).compute(), expected.predict(X))
+    assert model.n_clusters_ == expected.n_clusters_ == 4
+    assert_array_equal(model.labels_.compute(), expected.labels_)
+    assert_allclose(model.scales_.compute(), expected.scales_, rtol=1e-6)
+    assert_array_equal(model.predict(lazy).compute(), expected.predict(X))
 
 
 def test_cluster_that_goes_away(cluster):
     client = Client(cluster)
-    rows = as_matrix(da.from_array(X, chunks=(300, 40)).persist())
-    list(rows.map(_sizes, np.zeros(1200)))
+    matrix = as_matrix(da.from_array(X, chunks=(300, 40)).persist())
+    list(matrix.map(_sizes, np.zeros(1200)))
+
     client.close()
 
     with pytest.raises(RuntimeError, match=r"dask lost X or its.*cluster was closed"):
-        IhSC(4).fit(rows)
+        IhSC(4).fit(matrix)
 
 
 def test_large_data_leave_little_with_the_client(monkeypatch):
@@ -245,29 +249,30 @@ def test_large_data_leave_little_with_the_client(monkeypatch):
     rng = np.random.default_rng(0)
     centers = 20 * np.linalg.qr(rng.standard_normal((100, 3)))[0].T
 
-    def block(number):
-        rng = np.random.default_rng(int(number[0, 0]))
-        own_rows = centers[rng.integers(3, size=10_000)] * rng.uniform(
-            1, 5, (10_000, 1)
-        )
-        return (own_rows + rng.standard_normal(own_rows.shape)).astype(np.float32)
+    def block(seed):
+        rng = np.random.default_rng(int(seed[0, 0]))
+        labels = rng.integers(3, size=10_000)
+        signal = centers[labels] * rng.uniform(1, 5, (10_000, 1))
+        return (signal + rng.standard_normal(signal.shape)).astype(np.float32)
 
-    numbers = da.arange(8, chunks=1)[:, None]
-    data = numbers.map_blocks(block, chunks=((10_000,) * 8, 100), dtype=np.float32)
+    seeds = da.arange(8, chunks=1)[:, None]
+    data = seeds.map_blocks(block, chunks=((10_000,) * 8, 100), dtype=np.float32)
     data = data.persist()
-    compute = dask_blocks.compute
+    original_compute = dask_blocks.compute
     sizes = []
 
-    def measured(*collections):
-        result = compute(*collections)
+    def measured_compute(*collections):
+        result = original_compute(*collections)
         sizes.append(len(cloudpickle.dumps(result)))
         return result
 
-    monkeypatch.setattr(dask_blocks, "compute", measured)
+    monkeypatch.setattr(dask_blocks, "compute", measured_compute)
+
     model = IhSC(3, random_state=0).fit(data)
 
     assert model.embedding_.chunks[0] == (10_000,) * 8
     assert max(sizes) < 4 * len(data) + 1_000
+
     # To count clusters takes 2,000 rows.
     assert select_n_clusters(data, random_state=0).n_clusters == 3
     assert max(sizes) < 2_100 * data[0].nbytes
@@ -277,6 +282,7 @@ def test_a_lazy_error_names_the_rows_of_its_chunk():
     X, _ = make_ihgmm(300, 20, 3, random_state=0)
     model = IhSC(3, random_state=0).fit(X)
     X[202, 3] = np.nan
+
     labels = model.predict(da.from_array(X, chunks=(100, 20)))
 
     with pytest.raises(ValueError, match="rows 200 to 299: Input X contains NaN at"):
@@ -285,15 +291,15 @@ def test_a_lazy_error_names_the_rows_of_its_chunk():
 
 @pytest.mark.parametrize("chunks", [(1, 1, 1), (3, 0), (0, 2, 1)])
 def test_one_row_that_counts(chunks):
-    sample = da.from_array(X[:3], chunks=(3, 40)).rechunk((chunks, 40))
+    stored = da.from_array(X[:3], chunks=(3, 40)).rechunk((chunks, 40))
     weights = [1e-50, 1.0, 0.0]
     model = IhSC(1)
-    is_usual = IhSC(1).fit(X[:3], sample_weight=weights)
+    expected = IhSC(1).fit(X[:3], sample_weight=weights)
 
-    assert_allclose(model.fit(sample, sample_weight=weights).scales_, is_usual.scales_)
+    assert_allclose(model.fit(stored, sample_weight=weights).scales_, expected.scales_)
 
     with pytest.raises(ValueError, match="n_clusters=2 is more than n_samples=1"):
-        IhSC(2).fit(sample[1:2].rechunk(((0, 1), 40)))
+        IhSC(2).fit(stored[1:2].rechunk(((0, 1), 40)))
 
 
 def test_an_error_of_a_block_says_that_it_is_one():

@@ -52,10 +52,12 @@ def label_type(X):
 def test_zero_rows(to_device):
     X = sample()
     X[[0, 7, 599]] = 0
-    expected, model = (IhSC(4, random_state=0) for _ in range(2))
-    for item, data in ((expected, X), (model, to_device(X))):
-        with pytest.warns(DataConversionWarning, match="3 of 600 rows are zero"):
-            item.fit(data)
+
+    with pytest.warns(DataConversionWarning, match="3 of 600 rows are zero"):
+        expected = IhSC(4, random_state=0).fit(X)
+    with pytest.warns(DataConversionWarning, match="3 of 600 rows are zero"):
+        model = IhSC(4, random_state=0).fit(to_device(X))
+
     for name in ("labels_", "embedding_", "scales_", "cluster_centers_"):
         result = to_host(getattr(model, name))
         assert_allclose(result, getattr(expected, name), 1e-9, 1e-5)
@@ -84,24 +86,27 @@ def test_not_a_matrix_of_numbers(to_device, X, message):
 def test_torch_keeps_no_gradients_and_takes_half_precision():
     A = torch_cpu(sample(200, 30))
     expected = IhSC(4, random_state=0).fit(A)
-    got = IhSC(4, random_state=0).fit(A.clone().requires_grad_())
+    gradient_model = IhSC(4, random_state=0).fit(A.clone().requires_grad_())
 
-    assert not got.scales_.requires_grad
-    assert not got.transform(A.clone().requires_grad_()).requires_grad
+    assert not gradient_model.scales_.requires_grad
+    assert not gradient_model.transform(A.clone().requires_grad_()).requires_grad
 
-    half = IhSC(4, random_state=0).fit(A.half())
+    half_model = IhSC(4, random_state=0).fit(A.half())
 
-    assert to_host(half.scales_).dtype == np.float32
+    assert to_host(half_model.scales_).dtype == np.float32
 
-    transposed = IhSC(4, random_state=0).fit(A.T.contiguous().T)
-    for model in (got, half, transposed):
+    transposed_model = IhSC(4, random_state=0).fit(A.T.contiguous().T)
+
+    for model in (gradient_model, half_model, transposed_model):
         assert_array_equal(to_host(model.labels_), to_host(expected.labels_))
 
 
 def test_rows_and_models_of_different_libraries(to_device):
     X = sample()
     A = to_device(X)
-    host_model, device_model = (IhSC(4, random_state=0).fit(data) for data in (X, A))
+    host_model = IhSC(4, random_state=0).fit(X)
+    device_model = IhSC(4, random_state=0).fit(A)
+
     for name in ("cluster_centers_", "eigenvalues_"):
         same_kind(getattr(device_model, name), A, X.dtype)
 
@@ -119,16 +124,21 @@ def test_parameters_of_labels_from_anywhere(to_device):
     labels[:3] = [3, 4, 4]  # one row, two rows
     X[10] = 0
     A = to_device(X)
-    names = np.array(list("abcde"))
-    for argument, n_clusters in [(names[labels], None), (to_device(labels), 6)]:
-        got = estimate_parameters(A, argument, n_clusters)
-        expected = estimate_parameters(X, to_host(argument), n_clusters)
-        assert_array_equal(got.classes, expected.classes)
+    class_names = np.array(list("abcde"))
+
+    for known_classes, n_clusters in [
+        (class_names[labels], None),
+        (to_device(labels), 6),
+    ]:
+        estimates = estimate_parameters(A, known_classes, n_clusters)
+        expected = estimate_parameters(X, to_host(known_classes), n_clusters)
+        assert_array_equal(estimates.classes, expected.classes)
         for name in ("centers", "scales", "scale_errors", "center_errors"):
-            same_kind(getattr(got, name), A, X.dtype)
-            figures = getattr(expected, name)
-            assert_allclose(to_host(getattr(got, name)), figures, 1e-9, 1e-9)
-        same_kind(got.scale_intervals(), A, X.dtype)
+            same_kind(getattr(estimates, name), A, X.dtype)
+            values = to_host(getattr(estimates, name))
+            assert_allclose(values, getattr(expected, name), 1e-9, 1e-9)
+
+        same_kind(estimates.scale_intervals(), A, X.dtype)
 
 
 @pytest.mark.parametrize(
@@ -150,6 +160,7 @@ def test_distances_on_a_device(to_device, model):
     model = model.fit(X)
     X[3] = 0
     A = to_device(X)
+
     same_kind(model.transform(A), A, X.dtype)
 
     assert_allclose(to_host(model.transform(A)), model.transform(X), 1e-6, 1e-6)
@@ -177,36 +188,41 @@ def test_distances_on_a_device(to_device, model):
 def test_the_data_do_not_leave_their_device(monkeypatch, work):
     """What comes to the host has a few numbers for each row or for each column."""
     A = strict(sample(4_000, 120))
-    record = []
-    real = type(A).to_device
+    sizes = []
+    original_to_device = type(A).to_device
 
     def spy(a, device, **options):
         if a.ndim != 2 or a.shape[0] != a.shape[1]:  # those are eigenproblems
-            record.append(a.size)
-        return real(a, device, **options)
+            sizes.append(a.size)
+        return original_to_device(a, device, **options)
 
     monkeypatch.setattr(type(A), "to_device", spy)
+
     work(A)
 
-    assert 0 < max(record) <= 16 * 4_000
+    assert 0 < max(sizes) <= 16 * 4_000
 
 
-@pytest.mark.parametrize("options", [{}, {"whiten": "learned"}, {"outliers": "auto"}])
+@pytest.mark.parametrize("options", [{}, {"columns": "noise"}, {"outliers": "auto"}])
 def test_dask_of_blocks_on_a_device(options):
     da = pytest.importorskip("dask.array")
-    remote = pytest.importorskip("cupy")
+    cupy_module = pytest.importorskip("cupy")
     X, _ = make_ihgmm(400, 30, 3, random_state=0)
-    blocks = da.from_array(remote.asarray(X), chunks=(100, 30), asarray=False)
-    model, host = (IhSC(3, **options).fit(data) for data in (blocks, X))
+    blocks = da.from_array(cupy_module.asarray(X), chunks=(100, 30), asarray=False)
 
-    assert isinstance(model.labels_.compute(), remote.ndarray)
-    assert_array_equal(to_host(model.labels_), host.labels_)
-    assert_array_equal(to_host(model.predict(blocks)), host.labels_)
+    model = IhSC(3, **options).fit(blocks)
+    host_model = IhSC(3, **options).fit(X)
 
-    error = diagnose(X, host).expected_error
+    assert isinstance(model.labels_.compute(), cupy_module.ndarray)
+    assert_array_equal(to_host(model.labels_), host_model.labels_)
+    assert_array_equal(to_host(model.predict(blocks)), host_model.labels_)
+
+    error = diagnose(X, host_model).expected_error
 
     assert diagnose(blocks, model).expected_error == pytest.approx(error, abs=1e-3)
 
-    tied = IhGMM(3, noise="tied", random_state=0)
+    tied_model = IhGMM(3, noise="tied", random_state=0)
 
-    assert_array_equal(to_host(tied.fit(blocks).labels_), tied.fit(X).labels_)
+    labels = to_host(tied_model.fit(blocks).labels_)
+
+    assert_array_equal(labels, tied_model.fit(X).labels_)

@@ -59,14 +59,15 @@ def test_large_dense_products(order):
     D = Large(np.array(X, order=order))
     # Whole columns go to BLAS as they are, which sums in an order of its own.
     compare = assert_array_equal if order == "C" else assert_allclose
-    S = X * scale[:, None]
+    scaled = X * scale[:, None]
+
     for work, expected in (
         (lambda: D @ W, X @ W),
         (lambda: D @ W[:, 0], X @ W[:, 0]),
         (lambda: D.adjoint(V), X.T @ V),
         (D.row_sqnorms, (X**2).sum(axis=1)),
         (lambda: D.gram_product(W), X.T @ (X @ W)),
-        (lambda: D.gram_product(W, scale), S.T @ (S @ W)),
+        (lambda: D.gram_product(W, scale), scaled.T @ (scaled @ W)),
     ):
         assert_allclose(in_one_and_two_threads(work, compare), expected, atol=1e-12)
 
@@ -76,20 +77,24 @@ def test_norms_of_float32_are_summed_in_float64():
     A = np.full((3, 2**20), 1e-4, dtype=np.float32)
     A[:, 0] = 1.0
     exact = 1 + (2**20 - 1) * float(np.float32(1e-4)) ** 2
+
     for kind in (np.asarray, np.asfortranarray, sp.csr_array, sp.csc_array):
         assert_allclose(as_matrix(kind(A)).sqnorms, exact, rtol=1e-5)
-    narrow = np.einsum("ij,ij->i", A, A)  # what float32 makes of it
 
-    assert np.abs(narrow / exact - 1).max() > 1e-4
+    float32_sums = np.einsum("ij,ij->i", A, A)  # what float32 makes of it
+
+    assert np.abs(float32_sums / exact - 1).max() > 1e-4
 
 
 def test_nothing_is_copied():
     for A in (X, X.astype(np.float32)):
         assert as_matrix(A).array is A
-    A = sp.csr_array(X)
-    B = as_matrix(A).array
 
-    assert (B.data is A.data, B.indices is A.indices) == (True, True)
+    sparse = sp.csr_array(X)
+    wrapped = as_matrix(sparse).array
+
+    assert wrapped.data is sparse.data
+    assert wrapped.indices is sparse.indices
 
 
 def test_what_is_no_number():

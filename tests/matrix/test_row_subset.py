@@ -19,13 +19,13 @@ def test_some_rows_of_any_kind_of_array(kind, tmp_path):
     X = opened(kind(ENTRIES, tmp_path))
     subset = RowSubset.where(X, IS_MEMBER)
 
-    lines = subset.select(X.to_device(VALUES))
-    scattered = subset.scatter(lines, X.to_device(-VALUES))
+    selected = subset.select(X.to_device(VALUES))
+    scattered = subset.scatter(selected, X.to_device(-VALUES))
 
     assert not subset.is_everything
     assert_array_equal(subset.positions(), np.flatnonzero(IS_MEMBER))
     assert_array_equal(subset.matrix(X).toarray(), ENTRIES[IS_MEMBER])
-    assert_array_equal(to_host(lines), VALUES[IS_MEMBER])
+    assert_array_equal(to_host(selected), VALUES[IS_MEMBER])
     assert_array_equal(to_host(scattered), np.where(IS_MEMBER, VALUES, -VALUES))
 
 
@@ -50,8 +50,7 @@ def test_rows_are_left_out_of_all_rows_and_of_some(kind, tmp_path):
     of_all = RowSubset.everything(X).without(is_left_out)
     of_some = RowSubset.where(X, IS_MEMBER).without(is_left_out)
 
+    is_member_still = IS_MEMBER & ~IS_LEFT_OUT
+
     assert_array_equal(of_all.positions(), np.flatnonzero(~IS_LEFT_OUT))
-
-    pair = np.flatnonzero(IS_MEMBER & ~IS_LEFT_OUT)
-
-    assert_array_equal(of_some.positions(), pair)
+    assert_array_equal(of_some.positions(), np.flatnonzero(is_member_still))

@@ -33,26 +33,27 @@ def sample(n=1_000, p=80, k=4, seed=0, dtype=np.float64):
 @pytest.mark.parametrize(
     ("make", "dtype"),
     [
-        (lambda: IhSC(4, whiten="learned", random_state=0), np.float64),
+        (lambda: IhSC(4, columns="noise", random_state=0), np.float64),
         (lambda: IhSC(4, signed=True, random_state=0), np.float32),
         (lambda: IhSC(4, outliers="auto", random_state=0), np.float64),
         (lambda: IhGMM(4, noise="tied", random_state=0), np.float64),
     ],
-    ids=["whiten", "signed", "outliers", "tied"],
+    ids=["noise", "signed", "outliers", "tied"],
 )
 def test_estimators(to_device, make, dtype):
     X, labels = sample(dtype=dtype)
     A = to_device(X)
+
     fitted = make().fit(A)
     expected = make().fit(sp.csr_array(X))
 
     assert_array_equal(to_host(fitted.labels_), expected.labels_)
     assert misclassification_rate(labels, expected.labels_) < 0.02
 
-    home = as_matrix(A).values
+    entries = as_matrix(A).values
 
-    assert type(fitted.labels_) is type(home)
-    assert fitted.labels_.device == home.device
+    assert type(fitted.labels_) is type(entries)
+    assert fitted.labels_.device == entries.device
     assert_array_equal(to_host(fitted.predict(A)), expected.predict(sp.csr_array(X)))
 
 
@@ -61,16 +62,20 @@ def layouts():
     X, _ = sample(200, 40)
     A = torch.asarray(X)
     coo = A.to_sparse_coo()
+
     # Entries in any order, and one of them in two parts.
     indices = coo.indices().flip(1)
     values = coo.values().flip(0)
     indices = torch.cat([indices, indices[:, :1]], 1)
     values = torch.cat([values, -values[:1]])
     values[0] *= 2
-    mixed = torch.sparse_coo_tensor(indices, values, A.shape, check_invariants=True)
+    uncoalesced = torch.sparse_coo_tensor(
+        indices, values, A.shape, check_invariants=True
+    )
+
     return X, {
         "coo": coo,
-        "coo, not coalesced": mixed,
+        "coo, not coalesced": uncoalesced,
         "csc": quiet(A.to_sparse_csc),
         "csr, transposed": quiet(A.T.contiguous().to_sparse_csr).t(),
         "bsr": quiet(lambda: A.to_sparse_bsr((2, 4))),
@@ -85,25 +90,24 @@ def layouts():
 )
 def test_layouts_of_torch(layout):
     X, tensors = layouts()
-    argument = tensors[layout]
-    before = argument.layout
+    tensor = tensors[layout]
+    layout_before = tensor.layout
 
-    assert_allclose(as_matrix(argument).toarray(), X, rtol=1e-15)
+    assert_allclose(as_matrix(tensor).toarray(), X, rtol=1e-15)
 
-    fitted, expected = (
-        IhSC(4, random_state=0).fit(Y) for Y in (argument, sp.csr_array(X))
-    )
+    fitted = IhSC(4, random_state=0).fit(tensor)
+    expected = IhSC(4, random_state=0).fit(sp.csr_array(X))
 
     assert_array_equal(to_host(fitted.labels_), expected.labels_)
     assert not fitted.scales_.requires_grad
-    assert argument.layout == before
+    assert tensor.layout == layout_before
 
 
 @pytest.mark.parametrize("convert", ["tocsc", "tocoo"])
 def test_layouts_of_cupy(convert):
     X, _ = sample(200, 40)
-    argument = getattr(cupy_csr(X), convert)()
-    A = as_matrix(argument)
+    cupy_matrix = getattr(cupy_csr(X), convert)()
+    A = as_matrix(cupy_matrix)
 
     assert_array_equal(A.toarray(), X)
     assert_allclose(to_host(A.adjoint(X)), X.T @ X, rtol=1e-9)
@@ -117,33 +121,35 @@ def test_cupy_entries_in_any_order():
     cupy = needed("cupy")
     sparse = needed("cupyx.scipy.sparse")
     parts = cupy.ones(4), cupy.asarray([2, 0, 1, 1]), cupy.asarray([0, 2, 4])
-    argument = sparse.csr_matrix(parts, shape=(2, 3))
+    cupy_matrix = sparse.csr_matrix(parts, shape=(2, 3))
 
-    assert_array_equal(as_matrix(argument).toarray(), [[1, 0, 1], [0, 2, 0]])
-    assert_array_equal(to_host(argument.indices), [2, 0, 1, 1])  # the user's own
+    assert_array_equal(as_matrix(cupy_matrix).toarray(), [[1, 0, 1], [0, 2, 0]])
+    assert_array_equal(to_host(cupy_matrix.indices), [2, 0, 1, 1])  # the user's own
 
 
 @pytest.mark.parametrize(
-    ("name", "wanted"), [("bfloat16", "float32"), ("bool", "float64")]
+    ("name", "expected"), [("bfloat16", "float32"), ("bool", "float64")]
 )
-def test_types(name, wanted):
-    kind = getattr(needed("torch"), name)
+def test_types(name, expected):
+    torch_type = getattr(needed("torch"), name)
     X = np.random.default_rng(0).random((30, 9)) < 0.5
-    argument = torch_csr(X.astype(np.float64)).to(kind)
-    A = as_matrix(argument)
+    tensor = torch_csr(X.astype(np.float64)).to(torch_type)
+    A = as_matrix(tensor)
 
-    assert A.dtype == wanted
+    assert A.dtype == expected
     assert_array_equal(A.toarray(), X)
-    assert argument.dtype == kind
+    assert tensor.dtype == torch_type
 
 
 def test_data_without_an_entry(to_device):
     for n, p in ((20, 3), (3, 20)):
         A = as_matrix(to_device(np.zeros((n, p))))
+
         assert (A.n_entries, A.max_abs(), A.most_negative()) == (0, 0.0, 0.0)
         assert_array_equal(to_host(A @ np.ones((p, 2))), np.zeros((n, 2)))
         assert_array_equal(to_host(A.adjoint(np.ones((n, 2)))), np.zeros((p, 2)))
         assert_array_equal(A.column_sqnorms(), np.zeros(p))
+
         with pytest.raises(ValueError, match=f"All {n} rows of X are zero"):
             IhSC(2).fit(to_device(np.zeros((n, p))))
 
@@ -165,9 +171,9 @@ def test_tensors_that_are_no_matrix():
 
     assert "Expected 2D array, got 3D array instead: X has shape (2, 10, 4)" in text
 
-    rows = A.to_sparse(1)
+    hybrid = A.to_sparse(1)
 
-    assert "layout torch.sparse_coo, which has no rows of" in message(rows, TypeError)
+    assert "layout torch.sparse_coo, which has no rows of" in message(hybrid, TypeError)
 
     nested = quiet(
         lambda: torch.nested.nested_tensor([A[0], A[1, :2]], layout=torch.jagged)
@@ -182,17 +188,17 @@ def test_entries_that_are_in_no_column():
     torch = needed("torch")
 
     def tensor(indptr, indices):
-        places = torch.asarray(indptr), torch.asarray(indices)
+        positions = torch.asarray(indptr), torch.asarray(indices)
         return torch.sparse_csr_tensor(
-            *places, torch.ones(3), (3, 4), check_invariants=False
+            *positions, torch.ones(3), (3, 4), check_invariants=False
         )
 
-    for indptr, indices, messages in (
+    for indptr, indices, text in (
         ([0, 1, 2, 3], [0, 4, 1], "have 3 entries, in columns 0 to 4; check how"),
         ([0, 1, 2, 3], [0, -1, 1], "have 3 entries, in columns -1 to 1; check how"),
         ([0, 1, 2, 2], [0, 3, 1], "3 entries, but its rows have 2 entries"),
     ):
-        assert messages in message(tensor(indptr, indices))
+        assert text in message(tensor(indptr, indices))
 
 
 @pytest.mark.parametrize(
@@ -208,14 +214,15 @@ def test_the_entries_do_not_leave_their_device(monkeypatch, work):
     torch = needed("torch")
     X, labels = sample(8_000, 120)
     A = as_matrix(torch_csr(X))
-    record = []
-    real = torch.Tensor.cpu
+    sizes = []
+    original_cpu = torch.Tensor.cpu
 
-    def spy(tensor, *given):
-        record.append(tensor.numel())
-        return real(tensor, *given)
+    def spy(tensor, *arguments):
+        sizes.append(tensor.numel())
+        return original_cpu(tensor, *arguments)
 
     monkeypatch.setattr(torch.Tensor, "cpu", spy)
+
     work(A, labels)
 
-    assert 0 < max(record) <= 16 * 8_000 < A.n_entries
+    assert 0 < max(sizes) <= 16 * 8_000 < A.n_entries

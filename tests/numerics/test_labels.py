@@ -2,11 +2,10 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import ortho_group
-from sklearn.datasets import make_circles
 from sklearn.metrics import pairwise_distances_argmin
 
 from ihgmm.matrix import HOST
-from ihgmm.metrics import exact_recovery, misclassification_rate
+from ihgmm.metrics import misclassification_rate
 from ihgmm.numerics.labels import gain_of_lines, learn_rule
 from ihgmm.numerics.rules import LinearRule
 
@@ -87,18 +86,3 @@ def test_lines_gain_where_rows_point_either_way():
     assert gain_of_lines(rows * flips, 4) > np.log(2)
     assert gain_of_lines(rows, 4) == -np.inf
     assert gain_of_lines(rows[:8] * flips[:8], 2) == -np.inf  # few rows say nothing
-
-
-def test_neighbours_find_clusters_of_any_shape():
-    for seed in range(2):
-        rows, labels = make_circles(600, noise=0.04, factor=0.4, random_state=seed)
-        rule = learn_rule([rows], 2, "neighbors").rule
-        assert exact_recovery(labels, rule(HOST, rows))
-
-    # The graph is that of a sample.
-    rows, labels = make_circles(4_000, noise=0.04, factor=0.4, random_state=0)
-    rule = learn_rule([rows], 2, "neighbors").rule
-
-    assert len(rule.rows) == 2_000
-    assert not learn_rule([rows], 1, "neighbors").rule(HOST, rows).any()
-    assert exact_recovery(labels, rule(HOST, rows))

@@ -7,7 +7,7 @@ import scipy.sparse as sp
 from matrix.array_kinds import KINDS, opened
 from sklearn.datasets import load_digits
 
-from ihgmm import Biwhitener, IhSC, PreparationWarning, make_ihgmm
+from ihgmm import Biwhitener, IhGMM, IhSC, PreparationWarning, make_ihgmm
 from ihgmm.matrix import as_matrix, to_host
 from ihgmm.metrics import misclassification_rate
 from ihgmm.numerics.whitening import learn_whitener, preparation_of_counts, suited_noise
@@ -69,7 +69,7 @@ def test_counts_that_come_in_bursts(seed):
     assert Biwhitener("counts").fit(counts(seed, 60)[0]).dispersion_ < 0.02
     assert 0.4 < Biwhitener("counts").fit(X).dispersion_ < 1.2
 
-    model = IhSC(4, whiten="counts", random_state=0).fit(X)
+    model = IhSC(4, columns="counts", random_state=0).fit(X)
     logs = np.log1p(X / X.sum(axis=1, keepdims=True) * np.median(X.sum(axis=1)))
     labels_of_logs = IhSC(4, random_state=0).fit_predict(logs)
     rate_of_logs = misclassification_rate(labels, labels_of_logs)
@@ -173,7 +173,7 @@ def test_a_column_of_next_to_nothing_does_no_harm(hold, tiny):
     X, labels = make_ihgmm(200, 40, 3, random_state=0)
     X = np.c_[X, np.zeros(200)].astype(np.float32)
     X[:3, 40] = tiny  # 1e-42 is below the smallest normal number
-    model = IhSC(3, whiten="learned", random_state=0).fit(hold(X))
+    model = IhSC(3, columns="noise", random_state=0).fit(hold(X))
 
     assert model.preparation_[0].columns[40] == 0
     assert misclassification_rate(labels, model.labels_) == 0
@@ -184,7 +184,7 @@ def test_negative_counts_are_refused():
         Biwhitener("counts").fit([[1.0, 0.0], [-2.0, 3.0]])
 
     X = counts(0, 60)[0]
-    model = IhSC(4, whiten="counts", random_state=0).fit(X)
+    model = IhSC(4, columns="counts", random_state=0).fit(X)
     for ask in (model.predict, Biwhitener("counts").fit(X).transform):
         with pytest.raises(ValueError, match="entry -1; counts are not negative"):
             ask(X - 1)
@@ -193,10 +193,10 @@ def test_negative_counts_are_refused():
         Biwhitener("poisson").fit(np.eye(3))
 
 
-@pytest.mark.parametrize("whiten", ["counts", "learned"])
-def test_results_are_in_the_units_of_the_data(whiten):
+@pytest.mark.parametrize("columns", ["counts", "noise"])
+def test_results_are_in_the_units_of_the_data(columns):
     X, labels, scales, profiles = counts(2, 300)
-    model = IhSC(4, whiten=whiten, random_state=0).fit(X)
+    model = IhSC(4, columns=columns, random_state=0).fit(X)
 
     assert misclassification_rate(labels, model.labels_) < 0.01
     np.testing.assert_array_equal(model.predict(X), model.labels_)
@@ -215,7 +215,7 @@ def test_results_are_in_the_units_of_the_data(whiten):
     expected = np.sqrt(scales / X.shape[1])
 
     assert 0.8 < np.median(model.noise_levels_ / expected) < 1.25
-    assert abs(model.score(X) - IhSC(4, whiten="counts").fit(X).score(X)) < 0.1
+    assert abs(model.score(X) - IhSC(4, columns="counts").fit(X).score(X)) < 0.1
 
 
 @pytest.mark.parametrize("size", [15, 60])
@@ -254,11 +254,15 @@ def prepared():
     return {"logarithms": np.log1p(X), "shares": 1e4 * X / depths, "tf-idf": words}
 
 
+@pytest.mark.filterwarnings(
+    "ignore:Clusters that are found without batch",
+    "ignore:Some clusters are in one batch alone",
+)
 @pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
 @pytest.mark.parametrize("name", prepared())
 def test_what_is_no_longer_counts_is_named(name, kind):
     X = kind(prepared()[name])
-    model = IhSC(4, whiten="counts")
+    model = IhSC(4, columns="counts")
     in_batches = partial(model.fit, batch=np.arange(X.shape[0]) % 2)
     for fit in (Biwhitener("counts").fit, model.fit, in_batches):
         with pytest.warns(PreparationWarning, match="'counts' expects whole .* give"):
@@ -307,13 +311,12 @@ def test_counts_are_whitened_without_a_word():
 
     gaps = X.copy()
     gaps[3, :5] = np.nan
-    IhSC(4, whiten="counts", missing="fit", random_state=0).fit(gaps)
-    model = IhSC(4, whiten="auto", missing="fit", random_state=0).fit(gaps)
+    model = IhSC(4, columns="counts", missing="fit", random_state=0).fit(gaps)
 
     assert model.preparation_[1].noise == "counts"
 
     with pytest.warns(UserWarning, match="X looks like counts"):
-        IhSC(4, missing="fit", random_state=0).fit(gaps)
+        IhGMM(4, missing="fit", random_state=0).fit(gaps)
 
     logs = np.log1p(X)
 

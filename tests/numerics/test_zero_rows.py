@@ -36,8 +36,8 @@ def test_nonzero_rows_are_the_others(sample):
 
 @pytest.mark.parametrize("signed", [False, True])
 def test_they_are_in_the_largest_cluster(sample, signed):
-    X, _ = sample
-    fit = spectral_clustering(X, K, signed=signed)
+    X = sample[0].with_signed(signed)
+    fit = spectral_clustering(X, K)
 
     assert_array_equal(fit.labels[ZERO_ROWS], 0)
     assert_array_equal(fit.placement(X), fit.labels)

@@ -20,7 +20,12 @@ COMMAND = shutil.which("ihgmm", path=str(Path(sys.executable).parent)) or "ihgmm
 REPEATS = 6  # of which two are there when a run is stopped, and two more when killed
 
 PANEL = Panel(
-    "one", "one", ("n_features",), "p", (20, 40), {"n_samples": 60, "n_clusters": 3}
+    name="one",
+    title="one",
+    varies=("n_features",),
+    symbol="p",
+    values=(20, 40),
+    fixed={"n_samples": 60, "n_clusters": 3},
 )
 SMALL = simulation_study("small", "A small study", [PANEL], ("IhSC", "k-means"))
 
@@ -31,57 +36,60 @@ def run(path, reps, study=SMALL, **options):
 
 
 def test_results_do_not_depend_on_order_or_resumption(tmp_path):
-    record = []
-    drawn = []
+    whole_path = tmp_path / "one.csv"
+    progress = []
+
+    results = run(whole_path, 3, progress=lambda *counts: progress.append(counts))
+
+    assert progress == [(i, 12) for i in range(13)]
+    assert len(results) == 12 * len(SMALL.methods)
+
+    resumed_path = tmp_path / "two.csv"
+    draws = []
 
     def counting(**options):
-        drawn.append(options)
+        draws.append(options)
         return make_ihgmm(**options)
-
-    item = tmp_path / "one.csv"
-    two = tmp_path / "two.csv"
-    complete = run(item, 3, progress=lambda *done: record.append(done))
-
-    assert record == [(i, 12) for i in range(13)]
-    assert len(complete) == 12 * len(SMALL.methods)
 
     panel = replace(PANEL, sampler=counting)
     study = simulation_study("small", "", [panel], SMALL.methods)
-    run(two, 1, study)
-    run(two, 2, study, settings=study.choose("/40/"))
 
-    assert len(drawn) == 6
+    run(resumed_path, 1, study)
+    run(resumed_path, 2, study, settings=study.choose("/40/"))
+
+    assert len(draws) == 6
 
     for _ in range(2):  # finished runs are not run again
-        assert run(two, 3, study) == complete
-        assert len(drawn) == 12
+        assert run(resumed_path, 3, study) == results
+        assert len(draws) == 12
 
-    assert sorted(item.read_text()) == sorted(two.read_text())
+    assert sorted(whole_path.read_text()) == sorted(resumed_path.read_text())
 
 
 @pytest.mark.skipif(os.name == "nt", reason="two handles of a process share a lock")
 def test_one_run_at_a_time_writes_to_a_table(tmp_path):
     path = tmp_path / "runs.csv"
 
-    def run_again(done, wanted):
+    def run_again(done, total):
         with pytest.raises(BlockingIOError, match="written by another run; wait for"):
             run(path, 1)
         assert run(tmp_path / "more.csv", 1)  # other tables are not concerned
 
-    first = run(path, 1, progress=run_again)
+    results = run(path, 1, progress=run_again)
 
-    assert len(run(path, 2)) == 2 * len(first)
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["more.csv", "runs.csv"]
+    assert len(run(path, 2)) == 2 * len(results)
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["more.csv", "runs.csv"]
 
 
 @pytest.mark.parametrize("cut", [1, 20, 60])
 def test_unfinished_ends_are_run_again(tmp_path, cut):
     path = tmp_path / "runs.csv"
-    complete = run(path, 2)
+    results = run(path, 2)
     text = path.read_text()
+
     path.write_text(text[:-cut])
 
-    assert run(path, 2) == complete
+    assert run(path, 2) == results
     assert set(path.read_text().splitlines()) == set(text.splitlines())
 
 
@@ -96,7 +104,7 @@ def test_foreign_files_are_left_alone(tmp_path, text):
     assert path.read_text() == text
 
 
-def started(command, path, lines):
+def started(command, path, n_lines):
     """Start a command; return it once a table has more than so many lines."""
     process = subprocess.Popen(
         command,
@@ -108,21 +116,24 @@ def started(command, path, lines):
         preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
     )
     deadline = time.monotonic() + 120
-    while not (path.exists() and len(path.read_text().splitlines()) > lines):
+
+    while not (path.exists() and len(path.read_text().splitlines()) > n_lines):
         assert time.monotonic() < deadline
         assert process.poll() is None
         time.sleep(0.02)
+
     return process
 
 
 @pytest.mark.skipif(os.name == "nt", reason="groups of processes are of POSIX")
 def test_what_processes_have_done_survives_interrupts_and_kills(tmp_path):
     study = STUDIES["exp1"]
-    folder = tmp_path / "folder"
-    complete = tmp_path / "whole.csv"
-    path = folder / "exp1-runs.csv"
     settings = study.choose("n=p/100")
-    results = run(complete, REPEATS, study, settings=settings)
+    whole_path = tmp_path / "whole.csv"
+    folder = tmp_path / "folder"
+    path = folder / "exp1-runs.csv"
+
+    results = run(whole_path, REPEATS, study, settings=settings)
     arguments = ("reproduce", "exp1", "--repeats", str(REPEATS), "--only", "n=p/100")
     two_jobs = [COMMAND, *arguments, "--jobs", "2", "-o", str(folder)]
 
@@ -132,24 +143,25 @@ def test_what_processes_have_done_survives_interrupts_and_kills(tmp_path):
 
     assert stopped.returncode == 130
 
-    *slow, last = errors.splitlines()  # a slow machine names the step that takes long
+    *slow_steps, last = (
+        errors.splitlines()
+    )  # a slow machine names the step that takes long
 
-    assert len(slow) <= 1
+    assert len(slow_steps) <= 1
     assert last.startswith("stopped: what is finished is kept in")
     assert list(folder.iterdir()) == [path]
 
-    first = len(read_results(path, study.methods))
+    n_finished = len(read_results(path, study.methods))
 
-    assert first >= 12
+    assert n_finished >= 12
 
-    killed = started(two_jobs, path, first + 12)
+    killed = started(two_jobs, path, n_finished + 12)
     killed.kill()
     killed.communicate(timeout=60)  # returns when its workers have ended too
 
-    assert first < len(read_results(path, study.methods)) < len(results)
-
+    assert n_finished < len(read_results(path, study.methods)) < len(results)
     assert run(path, REPEATS, study, settings=settings) == results
 
-    lines = [set(file.read_text().splitlines()) for file in (path, complete)]
+    lines = set(path.read_text().splitlines())
 
-    assert lines[0] == lines[1]
+    assert lines == set(whole_path.read_text().splitlines())

@@ -32,20 +32,23 @@ def cost(X, labels):
 
 def test_exact_means_optimal():
     rng = np.random.default_rng(0)
-    record = set()
+    exactness = set()
+
     for _ in range(6):
         X = rng.standard_normal((7, 2)) + 3 * rng.integers(0, 2, (7, 1))
-        codes = (np.array(c) for c in product(range(2), repeat=7))
-        best = min(cost(X, c) for c in codes if len(set(c)) == 2)
+        partitions = map(np.array, product(range(2), repeat=7))
+        optimum = min(cost(X, labels) for labels in partitions if len(set(labels)) == 2)
+
         model = SDPKMeans(2, random_state=0).fit(X)
         bound = (X**2).sum() - model.objective_
-        assert bound <= best + 1e-3
-        record.add(model.exact_)
-        if model.exact_:
-            assert cost(X, model.labels_) == pytest.approx(best)
-            assert bound == pytest.approx(best, abs=1e-2)
+        exactness.add(model.exact_)
 
-    assert True in record
+        assert bound <= optimum + 1e-3
+        if model.exact_:
+            assert cost(X, model.labels_) == pytest.approx(optimum)
+            assert bound == pytest.approx(optimum, abs=1e-2)
+
+    assert True in exactness
 
 
 def interior_point(A, n_clusters):
@@ -67,6 +70,7 @@ def test_agrees_with_an_interior_point_solver(gram, separation):
     if gram == "cosine":  # a hollow diagonal takes the trace of Z, 3, off the objective
         A = normalize(X) @ normalize(X).T
         np.fill_diagonal(A, 0)
+
     Z, value = interior_point(A, 3)
     model = SDPKMeans(3, gram=gram, tol=1e-7, random_state=0).fit(X)
 
@@ -85,17 +89,18 @@ def test_agrees_with_an_interior_point_solver(gram, separation):
 def test_cosine_is_about_unit_rows(sample):
     factors = 10.0 ** np.random.default_rng(0).uniform(-3, 3, 30)
     X = sample.X * factors[:, None]
-    unit = normalize(sample.X)
+    unit_rows = normalize(sample.X)
+
     model = SDPKMeans(3, gram="cosine", random_state=0).fit(X)
-    baseline = SDPKMeans(3, random_state=0).fit(unit)
+    baseline = SDPKMeans(3, random_state=0).fit(unit_rows)
 
     assert_array_equal(model.labels_, baseline.labels_)
     assert_allclose(model.solution_, baseline.solution_, atol=TOL)
     assert_allclose(model.cluster_centers_, baseline.cluster_centers_, atol=1e-12)
-    assert_allclose(model.transform(X), baseline.transform(unit), atol=1e-7)
+    assert_allclose(model.transform(X), baseline.transform(unit_rows), atol=1e-7)
     assert_array_equal(model.predict(X), model.labels_)
     assert_array_equal(model.predict(csr_array(X)), model.labels_)
-    assert model.score(X) == pytest.approx(-cost(unit, model.labels_))
+    assert model.score(X) == pytest.approx(-cost(unit_rows, model.labels_))
     assert exact_recovery(sample.labels, model.labels_)
     assert not exact_recovery(sample.labels, SDPKMeans(3).fit(X).labels_)
 
@@ -109,17 +114,15 @@ def test_cosine_leaves_zero_rows_out(sample):
 
     assert len(caught) == 1
 
-    fit_without = SDPKMeans(3, gram="cosine", random_state=0).fit(sample.X)
+    baseline = SDPKMeans(3, gram="cosine", random_state=0).fit(sample.X)
 
-    assert_array_equal(model.labels_[is_nonzero], fit_without.labels_)
+    assert_array_equal(model.labels_[is_nonzero], baseline.labels_)
     assert_array_equal(model.labels_[~is_nonzero], 0)
     assert_array_equal(model.predict(X), model.labels_)
-    assert_allclose(model.cluster_centers_, fit_without.cluster_centers_)
+    assert_allclose(model.cluster_centers_, baseline.cluster_centers_)
     assert not model.embedding_[~is_nonzero].any()
     assert not model.solution_[~is_nonzero].any()
-    assert_allclose(
-        model.solution_[np.ix_(is_nonzero, is_nonzero)], fit_without.solution_
-    )
+    assert_allclose(model.solution_[np.ix_(is_nonzero, is_nonzero)], baseline.solution_)
     assert_array_equal(model.transform(X)[~is_nonzero], 1)
 
     message = "n_clusters=3 is more than the 2 rows of X that are not zero"
@@ -136,9 +139,12 @@ def test_attributes():
     assert exact_recovery(labels, model.labels_)
     assert_array_equal(np.bincount(model.labels_), [13, 13, 4])  # numbered by size
 
-    is_same = labels[:, None] == labels
-    for Z in (model.solution_, model.embedding_ @ model.embedding_.T):
-        assert_allclose(Z, is_same / is_same.sum(axis=1), atol=1e-3)
+    is_same_cluster = labels[:, None] == labels
+    ideal = is_same_cluster / is_same_cluster.sum(axis=1)
+
+    assert_allclose(model.solution_, ideal, atol=1e-3)
+    assert_allclose(model.embedding_ @ model.embedding_.T, ideal, atol=1e-3)
+
     means = np.array([X[model.labels_ == k].mean(axis=0) for k in range(3)])
 
     assert_allclose(model.cluster_centers_, means, atol=1e-10)
@@ -147,7 +153,8 @@ def test_attributes():
 
     assert_allclose(model.transform(X), distances, rtol=1e-6)
     assert model.score(X) == pytest.approx(-cost(X, model.labels_))
-    assert (model.exact_, model.status_) == (True, "optimal")
+    assert model.exact_ is True
+    assert model.status_ == "optimal"
     assert isinstance(model.objective_, float)
 
 
@@ -159,6 +166,7 @@ def test_limits_of_rows_and_iterations(sample, monkeypatch):
 
     with pytest.raises(ValueError, match=message):
         SDPKMeans(2, max_samples=29).fit(sample.X)
+
     with pytest.warns(ConvergenceWarning, match="after max_iter=20 iterat") as caught:
         model = SDPKMeans(3, max_iter=20, random_state=0).fit(sample.X)
 

@@ -23,13 +23,13 @@ from ihgmm.paper.table import (
 DATA = Path(os.environ.get("IHGMM_DATA") or Path(__file__).parents[3] / "shared/data")
 
 
-def counted(path, names, methods):
+def run_table(path, names, methods):
     """Run the table on some data sets; return its cells by data set and method."""
     study = real_data_study(DATA)
     settings = [s for s in study.settings if s.name in names]
-    chosen = {method: study.methods[method] for method in methods}
-    results = run_study(settings, chosen, path, reps=3)
-    return {(c.dataset, c.method): c for c in table_cells(results)}
+    functions = {method: study.methods[method] for method in methods}
+    results = run_study(settings, functions, path, reps=3)
+    return {(cell.dataset, cell.method): cell for cell in table_cells(results)}
 
 
 def test_phase_command(tmp_path):
@@ -47,6 +47,7 @@ def test_phase_command(tmp_path):
 
     with open(tmp_path / "phase-summary.csv", newline="") as file:
         rows = list(csv.DictReader(file))
+
     for row, s in zip(rows, summarize(PHASE, results), strict=True):
         place = (s.experiment, s.panel, "0.8", s.noise, s.method, "1")
         figures = (f"{s.rate:.6f}", f"{s.exact_share:.4f}")
@@ -91,21 +92,23 @@ def test_table_formats():
 def test_table_agrees_with_the_paper(tmp_path):
     # IhSC within 1% of n of the paper's count on every data set.
     names = ["wine", "seeds", "dermatology", "dna", "segment", "satimage"]
-    table = counted(tmp_path / "runs.csv", names, ["IhSC"])
-    table |= counted(tmp_path / "others.csv", ["seeds"], ["PSC", "k-means"])
+    table = run_table(tmp_path / "runs.csv", names, ["IhSC"])
+    table |= run_table(tmp_path / "others.csv", ["seeds"], ["PSC", "k-means"])
+
     for name in names:
         cell = table[name, "IhSC"]
-        away = abs(median(cell.counts) - PAPER_COUNTS[name]["IhSC"])
-        assert away <= 0.01 * cell.n_samples
+        difference = abs(median(cell.counts) - PAPER_COUNTS[name]["IhSC"])
+        assert difference <= 0.01 * cell.n_samples
 
-    assert (str(table["seeds", "PSC"]), str(table["seeds", "k-means"])) == ("16", "17")
+    assert str(table["seeds", "PSC"]) == "16"
+    assert str(table["seeds", "k-means"]) == "17"
 
 
 def test_table_command(tmp_path):
-    table = ("reproduce", "table", "--only", "iris", "--jobs", 1, "-o", tmp_path)
-    row = r"\| iris \| 150 \| 10 \| 7 \| 7 \| \d+ \| 16 \| 16 \| 16 \| 16 \|"
+    command = ("reproduce", "table", "--only", "iris", "--jobs", 1, "-o", tmp_path)
+    pattern = r"\| iris \| 150 \| 10 \| 7 \| 7 \| \d+ \| 16 \| 16 \| 16 \| 16 \|"
 
-    assert re.search(row, good(*table, "--repeats", 1))
+    assert re.search(pattern, good(*command, "--repeats", 1))
 
     names = sorted(path.name for path in tmp_path.iterdir())
 
@@ -114,6 +117,7 @@ def test_table_command(tmp_path):
     # Counts that are there are not made again.
     runs = tmp_path / "table-runs.csv"
     runs.write_text(runs.read_text().replace("0,IhSC,150,10", "0,IhSC,150,70"))
-    cell = document(*table, "--repeats", 2)["studies"]["table"]["cells"][0]
+
+    cell = document(*command, "--repeats", 2)["studies"]["table"]["cells"][0]
 
     assert (cell["method"], cell["counts"], cell["paper"]) == ("IhSC", [70, 10], 7)

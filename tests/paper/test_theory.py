@@ -40,26 +40,26 @@ def model(request):
     return TrueModel(*random_model(request.param))
 
 
-def at_most(low, high, slack=1e-5):
+def at_most(value, bound, slack=1e-5):
     """Assert an inequality, up to what nearly dependent centres lose to rounding."""
-    assert low <= high * (1 + slack)
+    assert value <= bound * (1 + slack)
 
 
 def test_simple_definitions():
     labels = [0] * 6 + [1] * 2 + [2]
     scales = np.arange(1, 10)
-    simple = TrueModel(labels, scales, [[3.0, -4.0], [0.0, 0.0], [0.0, 1.0]])
+    model = TrueModel(labels, scales, [[3.0, -4.0], [0.0, 0.0], [0.0, 1.0]])
 
-    assert simple.balance == pytest.approx(1 / 3)
-    assert (simple.size_ratio, simple.scale_ratio) == (6, 9)
-    assert simple.condition_number == np.inf
-    assert simple.entry_constants == (4, 0)
+    assert model.balance == pytest.approx(1 / 3)
+    assert (model.size_ratio, model.scale_ratio) == (6, 9)
+    assert model.condition_number == np.inf
+    assert model.entry_constants == (4, 0)
 
-    item = TrueModel([0, 0, 0], [1.0, 2.0, 3.0], [[5.0, 0.0]])
+    single_cluster = TrueModel([0, 0, 0], [1.0, 2.0, 3.0], [[5.0, 0.0]])
 
-    assert (item.separation, item.condition_number) == (np.inf, 1)
-    assert item.theorem_conditions["separation_floor"] == np.inf
-    assert item.explicit_error_bound["noise"] == 0
+    assert (single_cluster.separation, single_cluster.condition_number) == (np.inf, 1)
+    assert single_cluster.theorem_conditions["separation_floor"] == np.inf
+    assert single_cluster.explicit_error_bound["noise"] == 0
 
     with pytest.raises(ValueError, match="at least 2"):
         assert TrueModel([0], [1.0], [[1.0]]).log_size
@@ -67,7 +67,7 @@ def test_simple_definitions():
 
 def test_spectrum_and_incoherence_are_those_of_the_signal(model):
     P = model.signal
-    (n, p) = P.shape
+    n, p = P.shape
     k = model.n_clusters
     U, expected, V = np.linalg.svd(P, full_matrices=False)
     values = model.singular_values
@@ -94,6 +94,7 @@ def test_sub_gaussian_norm(noise):
         "gaussian": (lambda x: np.exp(-(x**2) / 2) / np.sqrt(2 * np.pi), 30),
         "uniform": (lambda x: 1 / np.sqrt(12), np.sqrt(3)),
     }
+
     if noise == "rademacher":
         moment = np.exp(1 / t**2)
     else:
@@ -105,11 +106,11 @@ def test_sub_gaussian_norm(noise):
 
 
 def test_ideal_embedding(model):
-    (U, normalized, H) = model.ideal_embedding
-    item = np.eye(model.n_clusters)
+    U, normalized, H = model.ideal_embedding
+    identity = np.eye(model.n_clusters)
 
-    assert_allclose(H @ H.T, item, atol=1e-10)
-    assert_allclose(U.T @ U, item, atol=1e-10)
+    assert_allclose(H @ H.T, identity, atol=1e-10)
+    assert_allclose(U.T @ U, identity, atol=1e-10)
     assert_array_equal(normalized, H[model.labels])
 
     norms = model.scales / np.sqrt(model.weighted_sizes[model.labels])
@@ -117,11 +118,14 @@ def test_ideal_embedding(model):
     assert_allclose(U, norms[:, None] * normalized, atol=1e-12)
 
     at_most(model.row_norm_bound, norms.min())
+
     # U holds singular vectors: it diagonalises the Gram matrix.
-    inner = U.T @ model.signal
+    coordinates = U.T @ model.signal
     values = model.singular_values
 
-    assert_allclose(inner @ inner.T, np.diag(values**2), atol=1e-9 * values[0] ** 2)
+    assert_allclose(
+        coordinates @ coordinates.T, np.diag(values**2), atol=1e-9 * values[0] ** 2
+    )
 
 
 @pytest.mark.parametrize("second", [-1.0, 2.0])
@@ -141,6 +145,7 @@ def test_dependent_centers(second):
 
 def test_lemmas_2_to_4(model):
     bounds = model.incoherence_bounds
+
     for name, mu in model.incoherence.items():
         at_most(mu, bounds[name])
 
@@ -149,73 +154,83 @@ def test_lemmas_2_to_4(model):
 
     at_most(np.sqrt(2) * model.singular_value_bound, model.singular_values[-1])
     at_most(model.signal_condition_number, model.signal_condition_number_bound)
+
     # Assumption 1 forces the separation.
     c = model.entry_constants[1]
     root = np.sqrt(2 * model.n_features)
+
     at_most(root * c / model.condition_number, model.separation)
 
 
-def tilde_error(q):
+def tilde_error(model):
     """The terms of E_gen with a tilde, as the proof writes them."""
-    n = q.n_samples
-    p = q.n_features
-    k = q.n_clusters
-    log = q.log_size
-    tau = q.size_ratio
-    beta = q.balance
-    delta = q.separation
-    eta = q.noise_bound
-    lower = q.scales.min()
-    upper = q.scales.max()
-    largest = q.sizes.max()
-    shared = q.condition_number**4 * np.sqrt(max(q.incoherence.values()))
-    diagonal = tau**2 * q.scale_ratio**7 / beta * np.sqrt(k**3 * largest / n**3)
-    squared = 4 * tau * eta**2 * upper**3 / (lower**5 * beta * delta**2)
-    squared *= log * np.sqrt(k**3 * p * largest) / n
-    first = 2 * upper**4 * eta * tau**1.5 / (lower**5 * np.sqrt(beta) * delta)
-    first *= k * np.sqrt(largest * log / n)
-    return shared * diagonal, shared * squared, shared * first
+    n = model.n_samples
+    p = model.n_features
+    k = model.n_clusters
+    log = model.log_size
+    tau = model.size_ratio
+    beta = model.balance
+    delta = model.separation
+    eta = model.noise_bound
+    lower = model.scales.min()
+    upper = model.scales.max()
+    largest = model.sizes.max()
+
+    factor = model.condition_number**4 * np.sqrt(max(model.incoherence.values()))
+    diagonal = tau**2 * model.scale_ratio**7 / beta * np.sqrt(k**3 * largest / n**3)
+    noise_squared = 4 * tau * eta**2 * upper**3 / (lower**5 * beta * delta**2)
+    noise_squared *= log * np.sqrt(k**3 * p * largest) / n
+    noise = 2 * upper**4 * eta * tau**1.5 / (lower**5 * np.sqrt(beta) * delta)
+    noise *= k * np.sqrt(largest * log / n)
+
+    return factor * diagonal, factor * noise_squared, factor * noise
 
 
 def test_errors_follow_from_conditions(model):
-    explicit = model.explicit_error_bound
+    explicit_bound = model.explicit_error_bound
     mu = max(model.incoherence.values())
 
-    assert_allclose(list(explicit.values()), tilde_error(model))
+    assert_allclose(list(explicit_bound.values()), tilde_error(model))
 
     factor = model.scale_ratio * model.signal_condition_number**2
     factor *= np.sqrt(model.n_clusters * model.sizes.max() * mu / model.n_samples)
+
     for name, term in model.error_bound.items():
-        at_most(factor * term, explicit[name], slack=1e-4)
+        at_most(factor * term, explicit_bound[name], slack=1e-4)
 
 
 def test_theorem_conditions_imply_those_of_the_proof(model):
     proof = model.perturbation_conditions
-    ratio = model.theorem_conditions
-    at_most(np.sqrt(ratio["product"]), proof["product"], slack=1e-4)
-    at_most(ratio["features"], proof["features"], slack=1e-4)
-    at_most(ratio["separation_aspect"] / 2, proof["signal_aspect"], slack=1e-4)
-    at_most(ratio["separation_floor"] / 2, proof["signal_floor"], slack=1e-4)
-    k = model.n_clusters
-    needed = model.signal_condition_number**4
-    needed *= model.incoherence["samples"] * k
+    theorem = model.theorem_conditions
+    at_most(np.sqrt(theorem["product"]), proof["product"], slack=1e-4)
+    at_most(theorem["features"], proof["features"], slack=1e-4)
+    at_most(theorem["separation_aspect"] / 2, proof["signal_aspect"], slack=1e-4)
+    at_most(theorem["separation_floor"] / 2, proof["signal_floor"], slack=1e-4)
 
-    assert proof["clusters"] == pytest.approx(model.n_samples / needed)
+    k = model.n_clusters
+    required = model.signal_condition_number**4
+    required *= model.incoherence["samples"] * k
+
+    assert proof["clusters"] == pytest.approx(model.n_samples / required)
 
     # The model with sizes and separation that meet the theorem exactly. The proof's
     # requirement on n, with its 1 / beta, follows from n_max >= n / K.
-    aspect = model.separation / ratio["separation_aspect"]
-    floor = model.separation / ratio["separation_floor"]
+    aspect = model.separation / theorem["separation_aspect"]
+    floor = model.separation / theorem["separation_floor"]
     R = model.scale_ratio
     tau = model.size_ratio
     kappa = model.condition_number
     base = kappa * model.noise_bound / model.scales.min()
     base *= np.sqrt(k * model.log_size / model.balance)
     root = (model.n_features / model.n_samples) ** 0.25
+
     at_most(base * kappa * R * np.sqrt(tau) * root, aspect)
     at_most(base * kappa**3 * R**3 * tau**1.5, floor)
-    n = np.sqrt((model.n_samples / ratio["samples"]) ** 3 / model.sizes.max() / k)
-    at_most(tau**2 * kappa**4 * R**6 * k / model.balance, n)
+
+    n_samples = np.sqrt(
+        (model.n_samples / theorem["samples"]) ** 3 / model.sizes.max() / k
+    )
+    at_most(tau**2 * kappa**4 * R**6 * k / model.balance, n_samples)
 
 
 def kmeans_cost(rows, labels):
@@ -225,12 +240,12 @@ def kmeans_cost(rows, labels):
 
 def kmeans_optimum(rows):
     """Try all partitions into three parts; labels are those of their first rows."""
-    codes = (np.array((0, *c)) for c in itertools.product(range(3), repeat=5))
-    best = min(
-        (code for code in codes if len(set(code)) == 3),
-        key=lambda code: kmeans_cost(rows, code),
+    partitions = (np.array((0, *c)) for c in itertools.product(range(3), repeat=5))
+    optimum = min(
+        (labels for labels in partitions if len(set(labels)) == 3),
+        key=lambda labels: kmeans_cost(rows, labels),
     )
-    return (best[:, None] == best).argmax(axis=1)
+    return (optimum[:, None] == optimum).argmax(axis=1)
 
 
 def rotated(labels, signs, distance):
@@ -246,27 +261,32 @@ def rotated(labels, signs, distance):
 )
 def test_within_the_radius_kmeans_is_right(labels, tau):
     labels = np.array(labels)
-    first = (labels[:, None] == labels).argmax(axis=1)
+    expected = (labels[:, None] == labels).argmax(axis=1)
     radius = theory.kmeans_radius(tau) * 0.999
     rng = np.random.default_rng(0)
-    for _ in range(3):
-        steps = rng.standard_normal((6, 3))
-        steps *= radius / np.linalg.norm(steps, axis=1, keepdims=True)
-        assert_array_equal(kmeans_optimum(np.eye(3)[labels] + steps), first)
 
-    assert_array_equal(kmeans_optimum(rotated(labels, [1, -1] * 3, radius)), first)
+    for _ in range(3):
+        displacements = rng.standard_normal((6, 3))
+        displacements *= radius / np.linalg.norm(displacements, axis=1, keepdims=True)
+        assert_array_equal(kmeans_optimum(np.eye(3)[labels] + displacements), expected)
+
+    assert_array_equal(kmeans_optimum(rotated(labels, [1, -1] * 3, radius)), expected)
 
 
 def test_the_papers_radius_is_not_enough_and_a_right_one_shrinks_with_tau():
     # Splitting the large cluster gains n_max * r**2; merging two single rows costs 1.
     for tau, distance in ((4, 0.7), (40, 0.2)):
         labels = np.array([0] * tau + [1, 2])
-        rows = rotated(labels, np.r_[np.tile([1, -1], tau // 2), 0, 0], distance)
-        gaps = np.linalg.norm(rows[:, None] - np.eye(3), axis=2)
-        assert_array_equal(gaps.argmin(axis=1), labels)  # each closest to its own
-        is_wrong = np.r_[np.tile([0, 1], tau // 2), 2, 2]
-        assert kmeans_cost(rows, is_wrong) < kmeans_cost(rows, labels)
+        signs = np.r_[np.tile([1, -1], tau // 2), 0, 0]
+        rows = rotated(labels, signs, distance)
+
+        distances = np.linalg.norm(rows[:, None] - np.eye(3), axis=2)
+        assert_array_equal(distances.argmin(axis=1), labels)  # each closest to its own
+
+        split_labels = np.r_[np.tile([0, 1], tau // 2), 2, 2]
+        assert kmeans_cost(rows, split_labels) < kmeans_cost(rows, labels)
         assert theory.kmeans_radius(tau) < distance < np.sqrt(2) / 2
+
     assert theory.kmeans_radius(1e6) < 1e-3
 
 
@@ -277,20 +297,20 @@ def test_the_corollary_is_the_theorem_in_the_ideal_case():
 
     assert max(model.incoherence.values()) == pytest.approx(1)
 
-    full = model.theorem_conditions
-    simple = theory.corollary_conditions(64, 64, 4, model.separation)
+    theorem = model.theorem_conditions
+    corollary = theory.corollary_conditions(64, 64, 4, model.separation)
 
-    assert full["product"] == pytest.approx(simple["product"])
-    assert full["features"] == pytest.approx(simple["features"])
-    assert full["samples"] == pytest.approx(simple["samples"] ** (2 / 3))
+    assert theorem["product"] == pytest.approx(corollary["product"])
+    assert theorem["features"] == pytest.approx(corollary["features"])
+    assert theorem["samples"] == pytest.approx(corollary["samples"] ** (2 / 3))
 
-    smaller = min(full["separation_aspect"], full["separation_floor"])
+    separation = min(theorem["separation_aspect"], theorem["separation_floor"])
 
-    assert smaller == pytest.approx(simple["separation"])
+    assert separation == pytest.approx(corollary["separation"])
 
     clusters = model.perturbation_conditions["clusters"]
 
-    assert clusters == pytest.approx(simple["samples"])
+    assert clusters == pytest.approx(corollary["samples"])
 
 
 def test_thresholds_as_printed():
@@ -309,9 +329,9 @@ def test_thresholds_as_printed():
     assert table["IhSC"] == pytest.approx(np.sqrt(1.5 * k * np.log(p)))
     assert np.isnan(table["Ndaoud 2022"])
 
-    two = theory.thresholds(n, p, 2)
+    table_of_two = theory.thresholds(n, p, 2)
 
-    assert two["Ndaoud 2022"] == two["Chen and Yang 2021"]
+    assert table_of_two["Ndaoud 2022"] == table_of_two["Chen and Yang 2021"]
     assert theory.thresholds(10**6, 2, 2)["Zhang and Zhou 2024"] == np.sqrt(np.log(1e6))
 
     # The text's psi is the whole threshold for many features.
@@ -323,9 +343,9 @@ def test_thresholds_as_printed():
     assert theory.thresholds(n, p, k)["Chen and Yang 2021"] == pytest.approx(psi, 1e-3)
 
     # Where K p < n log d the older threshold is smaller.
-    older = theory.thresholds(5000, 1000, 8)
+    table_of_eight = theory.thresholds(5000, 1000, 8)
 
-    assert older["Zhang and Zhou 2024"] < older["IhSC"]
+    assert table_of_eight["Zhang and Zhou 2024"] < table_of_eight["IhSC"]
 
 
 @pytest.mark.parametrize("n", [100, 10**6])
@@ -353,62 +373,72 @@ def pairwise_errors(labels, scales, centers, levels):
     for z, omega, sigma in zip(labels, scales, levels, strict=True):
         for k in set(range(len(centers))) - {z}:
             # The difference of the two cosines, times the norm of the row.
-            own_rows, second = (centers[j] / np.linalg.norm(centers[j]) for j in (z, k))
-            mean = omega * centers[z] @ (own_rows - second)
-            total += norm.cdf(0, mean, sigma * np.linalg.norm(own_rows - second))
+            own_direction = centers[z] / np.linalg.norm(centers[z])
+            other_direction = centers[k] / np.linalg.norm(centers[k])
+            mean = omega * centers[z] @ (own_direction - other_direction)
+            total += norm.cdf(
+                0, mean, sigma * np.linalg.norm(own_direction - other_direction)
+            )
     return total
 
 
 @pytest.mark.parametrize("seed", range(15))
 def test_oracle_errors_by_hand_and_the_limit_with_even_odds(seed):
-    labels, scales, centers = model = random_model(seed)
+    labels, scales, centers = random_model(seed)
     levels = np.random.default_rng(0).uniform(0.5, 2, len(labels)) * centers.std()
+
     expected = pairwise_errors(labels, scales, centers, levels)
-    errors = theory.oracle_errors(*model, levels)
+    errors = theory.oracle_errors(labels, scales, centers, levels)
 
     assert errors == pytest.approx(expected, rel=1e-6, abs=1e-12)
 
     n = len(labels)
-    doubled = theory.oracle_errors(*model, levels, n_samples=2 * n)
+    errors_of_doubled = theory.oracle_errors(
+        labels, scales, centers, levels, n_samples=2 * n
+    )
 
-    assert doubled == pytest.approx(2 * errors)
+    assert errors_of_doubled == pytest.approx(2 * errors)
 
     # How scales and lengths of centres share the size of a row is not identified.
     factors = np.arange(1.0, len(centers) + 1)
-    second = labels, scales / factors[labels], centers * factors[:, None]
+    errors_of_rescaled = theory.oracle_errors(
+        labels, scales / factors[labels], centers * factors[:, None], levels
+    )
 
-    assert theory.oracle_errors(*second, levels) == pytest.approx(errors)
+    assert errors_of_rescaled == pytest.approx(errors)
 
-    limit = theory.exact_recovery_limit(*model, levels)
+    limit = theory.exact_recovery_limit(labels, scales, centers, levels)
     if n * (len(centers) - 1) / 2 <= np.log(2):
         assert limit == 0
         return
-    at_limit = centers * limit / TrueModel(*model).separation
-    errors = theory.oracle_errors(labels, scales, at_limit, levels)
 
-    assert errors == pytest.approx(np.log(2), rel=1e-6)
+    separation = TrueModel(labels, scales, centers).separation
+    centers_at_limit = centers * limit / separation
+    errors_at_limit = theory.oracle_errors(labels, scales, centers_at_limit, levels)
 
-    scaled = theory.exact_recovery_limit(labels, scales, centers * 7, levels)
+    assert errors_at_limit == pytest.approx(np.log(2), rel=1e-6)
 
-    assert scaled == pytest.approx(limit)
+    limit_of_scaled = theory.exact_recovery_limit(labels, scales, centers * 7, levels)
+
+    assert limit_of_scaled == pytest.approx(limit)
 
 
 def test_limits_at_the_ends():
     labels = [0, 0, 1]
     scales = [1.0, 2.0, 3.0]
-    parallel = [[1.0, 2.0], [3.0, 6.0]]
+    parallel_centers = [[1.0, 2.0], [3.0, 6.0]]
 
-    assert theory.exact_recovery_limit(labels, scales, parallel) == np.inf
-    assert theory.oracle_errors(labels, scales, parallel) == pytest.approx(1.5)
+    assert theory.exact_recovery_limit(labels, scales, parallel_centers) == np.inf
+    assert theory.oracle_errors(labels, scales, parallel_centers) == pytest.approx(1.5)
     assert theory.exact_recovery_limit(labels, scales, np.eye(2), 0.0) == 0
     assert theory.oracle_errors([0, 0], [1.0, 2.0], [[1.0, 0.0]]) == 0
     assert theory.exact_recovery_limit([0, 0], [1.0, 2.0], [[1.0, 0.0]]) == 0
 
     # A row without noise has no part in it.
-    quiet = theory.exact_recovery_limit(labels, scales, np.eye(2), [1.0, 0.0, 1.0])
+    limit = theory.exact_recovery_limit(labels, scales, np.eye(2), [1.0, 0.0, 1.0])
     expected = theory.exact_recovery_limit([0, 1], [1.0, 3.0], np.eye(2))
 
-    assert quiet == pytest.approx(expected)
+    assert limit == pytest.approx(expected)
 
 
 PAIR = [0, 1], [1, 1]

@@ -6,6 +6,7 @@ import json
 import re
 import sys
 from html import escape, unescape
+from types import SimpleNamespace
 
 import array_api_strict as xp
 import numpy as np
@@ -33,6 +34,7 @@ from ihgmm.matrix import as_matrix
 from ihgmm.plotting._clusters import Clusters
 from ihgmm.report import write_report
 from ihgmm.report.page import _templates, inline_json, kept_rows
+from ihgmm.statistics.diagnosis import Verdict
 
 MINUS = "\N{MINUS SIGN}"
 
@@ -491,6 +493,23 @@ def test_kinds_of_data(X, model):
     page = written(frame_model, frame)
 
     assert re.search(r'<th scope="row"><bdi title="g\d+">', page)
+
+
+@pytest.mark.parametrize("verdict", list(Verdict))
+def test_page_has_words_for_every_verdict(verdict):
+    diagnosis = SimpleNamespace(
+        stability=0.5, n_given=0, uncertain_share=0.0, certain_from=0.9
+    )
+    facts = SimpleNamespace(
+        method="IhSC", recipe="default", snippets=None, diagnosis=diagnosis
+    )
+    template = _templates().get_template("templates/words.html")
+    words = template.make_module({"facts": facts, "n_sure": 1})
+
+    assert str(words.verdict(verdict.name)).strip()
+
+    with pytest.raises(ValueError, match="no words for the verdict 'UNHEARD_OF'"):
+        words.verdict("UNHEARD_OF")
 
 
 def test_needs_jinja_and_says_so_before_any_work(X, model, monkeypatch, tmp_path):

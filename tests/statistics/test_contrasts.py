@@ -355,12 +355,12 @@ def test_means_of_a_pipeline_are_in_the_units_of_the_data():
     assert_allclose(top.means, means)
 
 
-@pytest.mark.parametrize("whiten", [None, "counts"])
-def test_data_in_other_units_than_those_of_the_fit_are_told(whiten):
+@pytest.mark.parametrize("columns", ["auto", "given", "counts"])
+def test_data_in_other_units_than_those_of_the_fit_are_told(columns):
     rng = np.random.default_rng(0)
     patterns = np.repeat(rng.gamma(1, 5, (3, 60)), 50, axis=0)
     X = rng.poisson(patterns * rng.uniform(0.5, 1.5, (150, 1))).astype(float)
-    model = IhSC(3, whiten=whiten, random_state=0).fit(X)
+    model = IhSC(3, columns=columns, random_state=0).fit(X)
     with warnings.catch_warnings(action="error"):
         for data in (X, X.astype(np.float32), sp.csr_array(X)):
             top_features(data, model)

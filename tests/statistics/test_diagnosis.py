@@ -489,7 +489,7 @@ def test_blocks_of_rows_are_judged_as_the_whole():
         assert_allclose(values, getattr(expected, name), rtol=1e-9, err_msg=name)
 
 
-@pytest.mark.parametrize("options", [{"signed": True}, {"whiten": "learned"}])
+@pytest.mark.parametrize("options", [{"signed": True}, {"columns": "noise"}])
 def test_rows_with_missing_cells_are_not_the_more_certain(options):
     # Cells filled by their means make rows look like their cluster: judged by these
     # alone, the certainty of such rows is larger by 0.12.

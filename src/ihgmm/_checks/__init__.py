@@ -10,6 +10,7 @@ from ihgmm._checks.fits import (
     check_row_count,
     warn_empty_clusters,
     warn_missing,
+    warn_negative_entries,
     warn_unstable_labels,
     warn_zero_rows,
 )
@@ -21,6 +22,7 @@ from ihgmm._checks.models import (
     is_model,
     last_step,
     refuse_model,
+    roots_of,
     turned_rows,
 )
 from ihgmm._checks.names import feature_names, names_of, text_of
@@ -45,11 +47,13 @@ __all__ = [
     "names_of",
     "open_matrix",
     "refuse_model",
+    "roots_of",
     "text_of",
     "turned_rows",
     "warn_empty_clusters",
     "warn_few_weighty_rows",
     "warn_missing",
+    "warn_negative_entries",
     "warn_unstable_labels",
     "warn_zero_rows",
 ]

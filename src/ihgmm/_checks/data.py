@@ -22,9 +22,18 @@ def check_matrix(
 
     Data of extreme size are divided by a power of two, their ``unit``, and rows that
     vanish beside the longest are zero. ``missing="fit"`` allows NaN. New rows, with
-    ``reset=False``, have to be like those that the estimator was fitted to.
+    ``reset=False``, have to be like those that the estimator was fitted to. Opposite
+    rows are of one kind if it is ``signed``.
     """
     matrix = open_matrix(X, estimator, reset=reset)
+    matrix = _with_safe_squares(matrix, estimator, reset=reset, missing=missing)
+    return matrix.with_signed(bool(getattr(estimator, "signed", False)))
+
+
+def _with_safe_squares(
+    matrix: Matrix, estimator: Any, *, reset: bool, missing: str | None
+) -> Matrix:
+    """Return data whose entries were checked, in another unit if they need one."""
     tiny = float(np.finfo(matrix.dtype).tiny)
     largest = float(np.finfo(matrix.dtype).max)
     # A row with a smaller square than this could not be divided by it.

@@ -7,8 +7,15 @@ from sklearn.exceptions import DataConversionWarning
 
 from ihgmm._checks.data import count_rows
 from ihgmm._parameters import call, option
-from ihgmm._warnings import ClusterCountWarning, UnstableLabelsWarning, warn
+from ihgmm._warnings import (
+    ClusterCountWarning,
+    PreparationWarning,
+    UnstableLabelsWarning,
+    warn,
+)
 from ihgmm.matrix import Matrix, Tall, to_host
+from ihgmm.matrix.materialized import Materialized
+from ihgmm.policy import Roots
 
 
 def check_row_count(
@@ -85,6 +92,30 @@ def warn_zero_rows(X: Matrix, n_unobserved: int = 0) -> int:
         )
 
     return n_nonzero
+
+
+def warn_negative_entries(X: Matrix) -> None:
+    """Warn of many negative entries in later rows of a model that compares roots.
+
+    A few of them do no harm: their root has their sign.
+    """
+
+    def count_signs(block: Materialized) -> np.ndarray:
+        """Return how many entries of each column are below 0, and not 0."""
+        signs = block.where_negative(), block.where_nonzero()
+        return np.stack([where.column_sqnorms() for where in signs])
+
+    n_negative, n_nonzero = X.sum_blocks(count_signs).sum(axis=1)
+    if n_negative <= Roots.NEGATIVE * n_nonzero:
+        return
+
+    warn(
+        f"Of the entries of X that are not 0, {n_negative / n_nonzero:.1%} are "
+        "negative. The model compares roots of rows, since those of its fit had hardly "
+        "any, and labels of such rows may be wrong. Prepare them as the rows of the "
+        f"fit, or fit to all rows anew, with {option('columns', 'given')}.",
+        PreparationWarning,
+    )
 
 
 def warn_unstable_labels(missing: str | None, remedy: str = "") -> None:

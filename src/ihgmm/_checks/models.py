@@ -1,4 +1,4 @@
-"""Fitted models in the place of labels: their labels, their data and its shape."""
+"""Functions that take data and labels take a fitted model in the place of labels."""
 
 from contextlib import suppress
 from typing import Any
@@ -10,11 +10,13 @@ from ihgmm._checks.data import check_matrix
 from ihgmm._warnings import PreparationWarning, warn
 from ihgmm.matrix import HOST, Matrix, Scaled, row_lengths, to_host
 from ihgmm.numerics.missing import Filler
+from ihgmm.numerics.placement import Placement
+from ihgmm.numerics.roots import RootColumns
 from ihgmm.policy import Small
 
 
 def is_model(value: Any) -> bool:
-    """Tell estimators from arrays and tables, whose columns may have any name."""
+    """Tell estimators from arrays and tables, which may have a column named "fit"."""
     acts_as_model = hasattr(value, "fit") or hasattr(value, "labels_")
     return acts_as_model and not hasattr(value, "shape")
 
@@ -29,7 +31,11 @@ def refuse_model(X: Any) -> None:
 
 
 def data_and_labels(X: Any, labels: Any, *, whitened: bool = False) -> tuple[Any, Any]:
-    """Return data and labels; a fitted model stands for these, and completes X."""
+    """Return data and labels.
+
+    A fitted model may stand for labels. X is then as its last step had it, with missing
+    cells filled in and, if ``whitened``, with noise made alike.
+    """
     refuse_model(X)
     if not is_model(labels):
         return X, labels
@@ -41,21 +47,23 @@ def data_and_labels(X: Any, labels: Any, *, whitened: bool = False) -> tuple[Any
 
     if hasattr(model, "preparation_"):
         X = complete_matrix(X, model, whitened=whitened)
+    # Scales are not those of whitened rows. A model that has grown has no whitening.
     has_grown = hasattr(model, "growth_")
-    if has_grown or (hasattr(model, "scales_") and not whitened):
+    has_scales = hasattr(model, "scales_") and not whitened
+    if has_scales or has_grown:
         _check_rows_of_fit(check_matrix(X), model, has_grown)
 
     return X, model.labels_
 
 
 def _check_rows_of_fit(data: Matrix, model: Any, has_grown: bool) -> None:
-    """Raise or warn where scales of a model are not those of these rows."""
+    """Raise or warn if the scales that a model found are not those of these rows."""
     labels = to_host(model.labels_)
     fit_shape = (len(labels), model.cluster_centers_.shape[1])
     if fit_shape != data.shape:
-        return  # which is said elsewhere
+        return  # for which callers raise
     if data.streamed and not has_grown:
-        return  # it is not worth another reading
+        return  # a warning is not worth another reading
 
     # At most fifty rows, evenly spread among those that are in clusters.
     clustered_rows = np.flatnonzero(labels >= 0)
@@ -64,7 +72,7 @@ def _check_rows_of_fit(data: Matrix, model: Any, has_grown: bool) -> None:
     sample = to_host(data.rows(rows))
     centers = to_host(model.cluster_centers_)[labels[rows]]  # one for each row
 
-    # The length of each row along its centre, as it is and by the scales of the fit.
+    # The length of each row along its centre: as it is here, and as it was in the fit.
     lengths = np.einsum("ij,ij->i", sample, HOST.unit_rows(centers), dtype=float)
     fit_scales = np.abs(to_host(model.scales_)[rows])
     fit_lengths = fit_scales * row_lengths(centers) / data.unit
@@ -75,6 +83,7 @@ def _check_rows_of_fit(data: Matrix, model: Any, has_grown: bool) -> None:
             "of; give those, or labels of these rows: model.predict(X)."
         )
 
+    # By least squares.
     squares = max(fit_lengths @ fit_lengths, Small.TINY)
     ratio = float(np.abs(lengths) @ fit_lengths / squares)
     if not 0.5 < ratio < 2 and fit_lengths.any():
@@ -88,8 +97,11 @@ def _check_rows_of_fit(data: Matrix, model: Any, has_grown: bool) -> None:
 def complete_matrix(
     X: Any, model: Any, *, of_fit: bool = True, whitened: bool = False
 ) -> Matrix:
-    """Return data as a fitted model fills, turns and, if asked to, whitens them."""
-    # Labels are judged by what they were made from; all else is in the user's units.
+    """Return data with cells filled in and rows turned, as a fitted model had them.
+
+    Only rows ``of_fit`` are turned. Data are ``whitened`` where labels are judged, by
+    what they were made from; all else is in the user's units.
+    """
     data = check_matrix(X, missing=getattr(model, "missing", None))
     for change in getattr(model, "preparation_", ()):
         if whitened or isinstance(change, Filler):
@@ -97,8 +109,14 @@ def complete_matrix(
     return turned_rows(data, model) if of_fit else data
 
 
+def roots_of(model: Any) -> RootColumns | None:
+    """Return how a fitted model takes roots of rows; None if it does not, or labels."""
+    placement = getattr(model, "placement_", None)
+    return placement.embedding.roots if isinstance(placement, Placement) else None
+
+
 def turned_rows(data: Matrix, model: Any) -> Matrix:
-    """Return rows of a fit, those that point away from their centre turned round."""
+    """Return rows of a fit; a signed model's, turned to the side of their centre."""
     if not getattr(model, "signed", False):
         return data
 
@@ -133,8 +151,8 @@ def last_step(
     names
         Names of its columns, if the steps before it name them.
     original
-        The data before the last steps that only change cells: X, or counts of words
-        before they are weighed.
+        The data before all steps at the end that keep the columns and only change
+        cells, such as weights of words: often X itself.
     """
     if not (is_model(model) and hasattr(model, "steps")):
         return X, model, names, original
@@ -144,10 +162,11 @@ def last_step(
         return X, last, names, original
 
     if original is None and X is not None:
-        makes_columns = [
-            not isinstance(step, OneToOneFeatureMixin) for _, step in steps_before
+        keeps_columns = [
+            isinstance(step, OneToOneFeatureMixin) for _, step in steps_before
         ]
-        start = max(np.flatnonzero(makes_columns) + 1, default=0)
+        # After the last step that makes other columns.
+        start = max(np.flatnonzero(np.logical_not(keeps_columns)) + 1, default=0)
         if start < len(steps_before):
             original = model[:start].transform(X) if start else X
 
@@ -163,6 +182,7 @@ def last_step(
 def check_fit_shape(name: str, data: Matrix, model: Any) -> None:
     """Raise unless data have the rows, and the columns, of the fit of a model."""
     n, p = data.shape
+    # The model may be labels itself.
     n_fit_rows = len(to_host(getattr(model, "labels_", model)))
     n_fit_columns = getattr(model, "n_features_in_", p)
     if (n, p) != (n_fit_rows, n_fit_columns):

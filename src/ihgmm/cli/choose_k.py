@@ -12,7 +12,14 @@ from ihgmm._files import atomic_write
 from ihgmm._warnings import UnstableLabelsWarning, ignored
 from ihgmm.cli.comparing import moved_share
 from ihgmm.cli.files import check_output
-from ihgmm.cli.options import Data, Reading, Seed, Whiten, option, output_option
+from ihgmm.cli.options import (
+    ColumnsAs,
+    Data,
+    Reading,
+    Seed,
+    option,
+    output_option,
+)
 from ihgmm.cli.screen import ExplainingScreen, print_message
 from ihgmm.cli.tables.reading import read_table
 from ihgmm.cli.tables.request import PreparationRequest
@@ -38,7 +45,7 @@ def choose_k(
     max_clusters: Annotated[
         int, option("The largest number of clusters to look for.")
     ] = 50,
-    whiten: Whiten = None,
+    columns_as: ColumnsAs = "auto",
     random_state: Seed = 0,
     plot: Annotated[
         Path | None,
@@ -62,13 +69,13 @@ def choose_k(
     preparation = PreparationRequest(
         missing=reading.missing,
         prepare=reading.prepare,
-        whiten=whiten,
+        columns=columns_as,
     )
     with screen.working(f"reading {data}"):
         table = read_table(reading.request(data), preparation)
 
     with screen.working("counting"), table.without_advice_to_prepare:
-        result = _count(table, max_clusters, whiten, random_state)
+        result = _count(table, max_clusters, columns_as, random_state)
 
     if plot is not None:
         _draw(result.count, plot)
@@ -84,7 +91,7 @@ class _Result:
 
 
 def _count(
-    table: Table, max_clusters: int, whiten: str | None, random_state: int
+    table: Table, max_clusters: int, columns_as: str, random_state: int
 ) -> _Result:
     """Count the clusters of a table, and compare them with those of a fit."""
     X = table.named_data
@@ -93,7 +100,7 @@ def _count(
     count = select_n_clusters(
         X,
         max_clusters=max_clusters,
-        whiten=whiten,  # type: ignore[arg-type]
+        columns=columns_as,  # type: ignore[arg-type]
         missing=missing,
         random_state=random_state,
     )
@@ -102,7 +109,7 @@ def _count(
 
     model = IhSC(
         count.n_clusters,
-        whiten=whiten,  # type: ignore[arg-type]
+        columns=columns_as,  # type: ignore[arg-type]
         missing=missing,
         random_state=random_state,
     )

@@ -30,9 +30,10 @@ COMMANDS = {
 }
 
 # What messages of the package call parameters and functions, while a command runs.
-ALIKE = "jobs max_clusters method missing outliers prepare repeats signed whiten"
+ALIKE = "jobs max_clusters method missing outliers prepare repeats signed"
 SHELL_NAMES = {name: f"--{name.replace('_', '-')}" for name in ALIKE.split()} | {
     "n_clusters": "-k",
+    "columns": "--columns-as",  # --columns names those to use
     "n_samples": "the number of rows,",
     "random_state": "--seed",
     "select_n_clusters": "ihgmm choose-k",

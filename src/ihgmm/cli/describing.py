@@ -249,7 +249,7 @@ def temper(model: Any, diagnosis: Diagnosis) -> None:
         rows = to_host(model.embedding_[: Doubt.ROWS]).astype(np.float64)
         placement = model.placement_
         assert isinstance(placement, Placement)  # others have no memberships
-        model.temperature_ = membership_temperature(rows, placement.linear_rule, error)
+        model.temperature_ = membership_temperature(rows, placement.rule, error)
 
 
 def caution_texts(diagnosis: Diagnosis, table: Table, model: Any) -> list[str]:

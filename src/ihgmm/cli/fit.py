@@ -81,7 +81,7 @@ def fit(
                 raw_cells=raw_cells,
             )
 
-    evidence_command = reading.command("choose-k", data, whiten=fitting.whiten)
+    evidence_command = reading.command("choose-k", data, columns_as=fitting.columns_as)
 
     result = FitResult(
         model=model,

@@ -36,11 +36,19 @@ def _read(
         prepare=reading.prepare,
         model_fills_cells=model.missing is not None,
         spares_wild_cells=_looks_for_wild_cells(model),
-        whiten=fitting.whiten,
+        columns=_treatment_of_columns(model),
     )
 
     with screen.working(f"reading {data}"):
         return read_table(reading.request(data), preparation)
+
+
+def _treatment_of_columns(model: Any) -> str:
+    """Return what a model does to columns by itself, "given" for nothing."""
+    columns: str = model.get_params().get("columns", "given")
+    if columns in ("auto", "roots") and (model.signed or model.recipe == "paper"):
+        return "given"  # neither ever takes roots
+    return columns
 
 
 def _looks_for_wild_cells(model: Any) -> bool:

@@ -78,11 +78,13 @@ RawCells = Annotated[
     ),
 ]
 Seed = Annotated[int, option("Seed of the random numbers.", "--seed")]
-Whiten = Annotated[
-    str | None,
+ColumnsAs = Annotated[
+    str,
     option(
-        "Even out the noise of rows and columns first. counts: for counts; learned: by "
-        "what a low-rank fit leaves; auto: the one that the data ask for, or none."
+        "What is done to columns first: given (nothing), roots (of entries, with "
+        "columns weighed by their spread), counts or noise (the noise of counts, or "
+        "any, is evened out). With auto, roots are taken where most entries are 0, or "
+        "where clusters are clearer in them."
     ),
 ]
 
@@ -155,11 +157,12 @@ class RowReading:
             sheet=self.sheet,
         )
 
-    def command(self, name: str, data: str, *, whiten: str | None) -> str:
+    def command(self, name: str, data: str, *, columns_as: str) -> str:
         """Return a command with the options that were given for reading the data."""
         words = ["ihgmm", name, data]
-        for key, value in (vars(self) | {"whiten": whiten}).items():
-            default = "auto" if key in ("missing", "prepare") else None
+        for key, value in (vars(self) | {"columns_as": columns_as}).items():
+            is_automatic = key in ("missing", "prepare", "columns_as")
+            default = "auto" if is_automatic else None
 
             for item in value if isinstance(value, list) else [value]:
                 if item in (default, None, False):
@@ -205,7 +208,7 @@ class Reading(RowReading):
         reading_option(
             "What to do with columns in different units: none, scale (divide each by "
             "its deviation; rows stay multiples of a pattern), standardize (also "
-            "subtract all means), auto (scale if deviations differ, unless --whiten "
+            "subtract all means), auto (scale if deviations differ, unless the model "
             "evens out their noise; standardize columns whose zero means nothing; "
             "weigh words by tf-idf)."
         ),
@@ -226,6 +229,9 @@ def names_in_lists(lists: Sequence[str] | None) -> list[str]:
     """Return the names in lists such as ``a,b`` or ``"a,b",c``."""
     return [name for row in csv.reader(lists or []) for name in row]
 
+
+# Options with another name than the parameter that they give.
+OPTION_OF_PARAMETER = {"recipe": "paper", "columns": "columns-as"}
 
 # By the names that they have in Python.
 METHODS = ("IhSC", "IhGMM", "SphericalKMeans")
@@ -250,7 +256,7 @@ class Fitting:
             "unless they say otherwise."
         ),
     ] = "IhSC"
-    whiten: Whiten = None
+    columns_as: ColumnsAs = "auto"
     signed: Annotated[
         bool,
         option(
@@ -287,7 +293,7 @@ class Fitting:
             able -= {"recipe"}
         for parameter, value in self._given(missing).items():
             if parameter not in able:
-                option_name = "paper" if parameter == "recipe" else parameter
+                option_name = OPTION_OF_PARAMETER.get(parameter, parameter)
                 raise ValueError(
                     f"--{option_name}: {name} has no such option; leave it out."
                 )
@@ -326,7 +332,7 @@ class Fitting:
     def _given(self, missing: str) -> dict[str, Any]:
         """Return the parameters that options give, by their names in Python."""
         options = {
-            "whiten": self.whiten,
+            "columns": None if self.columns_as == "auto" else self.columns_as,
             "signed": self.signed,
             "outliers": as_number(self.outliers),
             "recipe": "paper" if self.paper else None,

@@ -1,4 +1,4 @@
-"""Saved models, and data read as they take them."""
+"""Saved models with data to use them on, for the commands predict and update."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,23 +15,23 @@ from ihgmm.storage import SavedModel, load_saved, steps_of
 
 @dataclass(frozen=True)
 class ModelWithData:
-    """A saved model, its last step, and a table as that takes it."""
+    """A saved model, and data that are ready for its last step."""
 
     saved: SavedModel
-    estimator: Any
-    table: Table
+    estimator: Any  # the last step of the model, which clusters
+    table: Table  # after all steps before it
 
 
 def read_for_model(
     model: Path, data: str, reading: RowReading, screen: Screen
 ) -> ModelWithData:
-    """Return a saved model with data whose columns are prepared as for the fit."""
+    """Return a saved model with data that went through all its steps but the last."""
     if not model.is_file():
         raise ValueError(f"{model}: no such file; ihgmm fit --save writes models.")
     saved = load_saved(model)
 
     *scalers, estimator = (step for _, step in steps_of(saved.model))
-    if scalers and hasattr(scalers[0], "vocabulary_"):
+    if scalers and hasattr(scalers[0], "vocabulary_"):  # it counts words
         raise ValueError(
             f"{model} takes texts, not a table; use it from Python: "
             f"ihgmm.storage.load_model({str(model)!r}).predict(texts)."
@@ -76,10 +76,10 @@ def _refuse_what_the_fit_lacks(
 def _read_as_for_fit(
     request: Request, estimator: Any, missing: str, screen: Screen
 ) -> Table:
-    """Return the data with missing cells handled as in the fit, columns as they are."""
+    """Return the data with missing cells handled as in the fit, not scaled yet."""
     fills_cells = estimator.missing == "fit"
-    if missing == "auto":  # rows are not left out unless it is asked for
-        missing = "error"
+    if missing == "auto":
+        missing = "error"  # "drop", to leave rows out, has to be asked for
         if fills_cells:
             missing = "fit"
         elif getattr(request.fit, "empty_is_zero", False):

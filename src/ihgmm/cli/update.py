@@ -35,7 +35,7 @@ def update(
     keeps a sample of them, and labels of DATA alone. Columns are found by name and
     prepared as they were for the fit. A warning says if a cluster gets no more rows, or
     if another one seems to appear. Models of IhSC with its default recipe can go on,
-    without options for outliers, signs, whitening, refining or batches. Missing cells
+    without options for outliers, signs, even noise, refining or batches. Missing cells
     are filled in if the fit did so.
 
     [bold]Examples[/]

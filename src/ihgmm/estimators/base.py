@@ -14,7 +14,7 @@ from ihgmm import _parameters as parameters
 from ihgmm._parameters import usual_errors
 from ihgmm.numerics.missing import MISSING_WAYS
 from ihgmm.numerics.recipe import Recipe
-from ihgmm.numerics.whitening import NOISE_KINDS
+from ihgmm.numerics.whitening import COLUMNS
 from ihgmm.statistics.noise_structures import STRUCTURES
 
 Options = ParamSpec("Options")
@@ -27,7 +27,7 @@ PARAMETER_CHECKS: Mapping[str, ParameterCheck] = {
     "n_clusters": parameters.check_count,
     "noise": partial(parameters.check_choice, choices=("auto", *STRUCTURES)),
     "recipe": lambda _, value: Recipe.of(value),
-    "whiten": partial(parameters.check_choice, choices=("auto", *NOISE_KINDS, None)),
+    "columns": partial(parameters.check_choice, choices=COLUMNS),
     "signed": parameters.check_flag,
     "missing": partial(parameters.check_choice, choices=MISSING_WAYS),
     "max_samples": parameters.check_count,

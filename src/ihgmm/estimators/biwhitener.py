@@ -10,14 +10,15 @@ from ihgmm.numerics.whitening import (
     NOISE_KINDS,
     NoiseKind,
     learn_whitener,
-    noise_to_whiten,
+    suited_noise,
+    warn_of_fractions,
 )
 
 
 class Biwhitener(Scaler):
     """Multiply rows and columns so that noise has variance one in each, on average.
 
-    ``IhSC(whiten=...)`` does the same inside and returns centres and scales in the
+    ``IhSC(columns=...)`` does the same inside and returns centres and scales in the
     units of the data; this transformer serves other methods and pipelines.
     :doc:`/counts` says when to use it.
 
@@ -87,7 +88,13 @@ class Biwhitener(Scaler):
         ignored. Returns the transformer itself.
         """
         data = check_matrix(X, self)
-        noise = noise_to_whiten(data, self.noise) or "learned"
+        if self.noise == "auto":
+            noise: NoiseKind = suited_noise(data) or "learned"
+        else:
+            noise = self.noise
+
+        if self.noise == "counts":
+            warn_of_fractions(data)
         whitener = learn_whitener(data, noise, generator(self.random_state))
 
         self.whitener_ = whitener

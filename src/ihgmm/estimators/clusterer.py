@@ -48,6 +48,8 @@ class Clusterer(
         "n_features_in_",
         "preparation_",
     )
+    # Those by which a look at all rows may warn; blocks on workers go without.
+    _attributes_to_warn: ClassVar[tuple[str, ...]] = ()
 
     n_clusters: Any
     missing: Any = None  # of estimators that have no such parameter
@@ -86,8 +88,11 @@ class Clusterer(
 
         # A model without what the fit knows of its own rows: it may have to travel.
         light = sk.clone(self)
+        names = self._attributes_to_place
+        if not data.streamed:
+            names = (*names, *self._attributes_to_warn)
         for name, value in vars(self).items():
-            if name in self._attributes_to_place:
+            if name in names:
                 setattr(light, name, value)
 
         return data.map_rows(light._labels_of, np.int32)

@@ -37,7 +37,7 @@ class ColumnScaler(Scaler):
         ``"scale"`` divides each column by its standard deviation. ``"standardize"``
         also subtracts its mean before, which sparse data do not allow. ``"none"``
         leaves columns alone. ``"auto"`` looks for a column whose deviation is more than
-        three times that of half of the columns. If there is none, all columns are left
+        three times the median deviation. If there is none, all columns are left
         alone. If there is one, all are divided, and columns whose zero lies more than
         three deviations from their mean, such as temperatures and years, are centred
         before. Counts of rare events are always divided.
@@ -104,7 +104,7 @@ class ColumnScaler(Scaler):
             )
 
         means, deviations = self._learn_moments(data)
-        # Nothing can be divided by a number whose inverse is beyond all numbers.
+        # The inverse of a smaller number overflows.
         deviations = np.where(deviations < np.finfo(data.dtype).tiny, 0.0, deviations)
 
         decision = self._decide(data, means, deviations)
@@ -158,7 +158,7 @@ class ColumnScaler(Scaler):
                 "divide it by a large number."
             )
 
-        # scikit-learn gives 1 where rounding is all that varies.
+        # scikit-learn has a scale of 1 for columns in which only rounding varies.
         deviations[moments.scale_ != deviations] = 0
         return np.nan_to_num(moments.mean_), deviations
 
@@ -181,30 +181,32 @@ class ColumnScaler(Scaler):
                 is_centred=no_column,
             )
 
-        # True and false and shares have no unit, and say nothing about those of others.
+        # Yes and no as 1 and 0, and shares, have no unit: they do not show whether the
+        # units of other columns differ.
         is_share = (self.data_min_ == 0) & (self.data_max_ == 1)
-        exception = ", those that reach from 0 to 1 aside" if is_share.any() else ""
+        but_shares = ", those that reach from 0 to 1 aside" if is_share.any() else ""
         measured = np.flatnonzero(~is_share & (deviations > 0))
 
         if not (len(measured) and decides_alone(deviations[measured]).any()):
             reason = (
                 f"No column varies more than {Columns.DECIDES_ALONE:g} times as much "
-                f"as half of the columns{exception}."
+                f"as half of the columns{but_shares}."
             )
-            reason += _note_on_smallest(data, measured, means, deviations, exception)
+            reason += _note_on_smallest(data, measured, means, deviations, but_shares)
             return _Decision(reason=reason, is_scaled=False, is_centred=no_column)
 
         widest = measured[deviations[measured].argmax()]
         ratio = deviations[widest] / lower_median(deviations[measured])
         reason = (
             f"Column {_column_name(data, widest)} varies at least {int(ratio):,} times "
-            f"as much as half of the columns{exception}."
+            f"as much as half of the columns{but_shares}."
         )
 
         is_centred = no_column
         if not data.sparse:
             is_centred = (np.abs(means) > Columns.OFFSET * deviations) & ~is_share
-            # Many columns are mostly of one kind, such as genes: a few stay as others.
+            # Many columns are mostly of one kind, such as genes: then a few far from 0
+            # are not centred either.
             is_wide = len(means) >= Columns.WIDE
             if is_wide and is_centred.mean() < Columns.FEW_OFFSETS:
                 is_centred = no_column
@@ -251,13 +253,13 @@ def _note_on_smallest(
     measured: np.ndarray,
     means: np.ndarray,
     deviations: np.ndarray,
-    exception: str,
+    but_shares: str,
 ) -> str:
     """Name the column that hardly counts beside most others, if there is one."""
     if not len(measured):
         return ""
 
-    # Columns without a mean of 0 weigh by their root mean squares.
+    # Columns that are not centred count by their root mean squares.
     weights = np.hypot(means, deviations)
     smallest = measured[weights[measured].argsort()[0]]
 
@@ -267,7 +269,7 @@ def _note_on_smallest(
 
     return (
         f" Column {_column_name(data, smallest)} has {ratio:.2g} times the root mean "
-        f"square of most others{exception}."
+        f"square of most others{but_shares}."
     )
 
 

@@ -20,8 +20,9 @@ from ihgmm.matrix import HOST, Matrix, Tall, ops_of, row_lengths, to_host
 from ihgmm.metrics import misclassification_rate
 from ihgmm.numerics.missing import Missing
 from ihgmm.numerics.recipe import Recipe
+from ihgmm.numerics.root_choice import try_roots
 from ihgmm.numerics.spectral import SpectralFit, spectral_clustering
-from ihgmm.numerics.whitening import noise_to_whiten
+from ihgmm.numerics.whitening import warn_of_uneven_noise
 from ihgmm.numerics.zero_rows import label_zero_rows
 from ihgmm.policy import Doubt, Rounds, Small
 from ihgmm.statistics import noise_structures as noises
@@ -153,14 +154,17 @@ class IhGMM(DensityMixin, PatternClusterer):
         with steps.step("check") as say:
             rows = self._read_rows(X, sample_weight, say)
             self._warn_of_units(rows.counted)
-            noise_to_whiten(rows.counted, None, "Biwhitener, or IhSC with {},")
+            warn_of_uneven_noise(rows.counted, "Biwhitener, or IhSC with {},")
 
         rows, k = self._count_and_leave_out(rows, rng, steps)
         data = rows.counted
 
-        # Spectral clusters start the rounds.
+        # Spectral clusters start the rounds, of rows as they are or of their roots.
         seed = int(rng.integers(2**31))
-        start = spectral_clustering(data, k, recipe, seed=seed, steps=steps)
+        trial = try_roots(data, k, recipe, seed=seed, steps=steps)
+        start = trial.fit or spectral_clustering(
+            data, k, recipe, seed=seed, roots=trial.columns, steps=steps
+        )
         self.noise_ = self._choose_noise(data, start.labels, k, rng, steps)
 
         with steps.step("rounds") as say:
@@ -348,7 +352,7 @@ class IhGMM(DensityMixin, PatternClusterer):
         if k == 1 or has_empty or not has_rule:
             return
 
-        _, doubt = label_doubt(start.sample, start.placement.linear_rule, k)
+        _, doubt = label_doubt(start.sample, start.placement.rule, k)
         if doubt > Doubt.LEAST:
             checks.warn_unstable_labels(self.missing)
             return

@@ -15,7 +15,12 @@ from ihgmm._parameters import generator, option, usual_errors
 from ihgmm._progress import Steps
 from ihgmm._warnings import PreparationWarning, warn
 from ihgmm.estimators.base import atomic
-from ihgmm.estimators.batch_factors import fit_batches, rows_without_batches
+from ihgmm.estimators.batch_factors import (
+    fit_batches,
+    placement_of_batches,
+    rows_without_batches,
+    take_out_shifts,
+)
 from ihgmm.estimators.clusterer import FitRows, cosines, replace_outliers
 from ihgmm.estimators.doubt import judge_rule
 from ihgmm.estimators.known_classes import check_known, class_names, names_of_clusters
@@ -24,12 +29,19 @@ from ihgmm.estimators.pattern_clusterer import PatternClusterer
 from ihgmm.estimators.updates import check_can_grow, check_growing, warn_of_drift
 from ihgmm.matrix import HOST, Matrix, Scaled, Tall, ops_of, to_host
 from ihgmm.numerics import incremental
+from ihgmm.numerics.batches import Batches
 from ihgmm.numerics.known_labels import NOTHING_KNOWN, KnownLabels
 from ihgmm.numerics.missing import Missing, learn_filler
 from ihgmm.numerics.placement import CosinePlacement, Placement
 from ihgmm.numerics.recipe import Recipe
+from ihgmm.numerics.root_choice import AS_GIVEN, try_roots
 from ihgmm.numerics.spectral import SpectralFit, looks_signed, spectral_clustering
-from ihgmm.numerics.whitening import NoiseKind, learn_whitener, noise_to_whiten
+from ihgmm.numerics.whitening import (
+    Columns,
+    columns_for_noise,
+    learn_whitener,
+    noise_of_columns,
+)
 from ihgmm.policy import Doubt
 from ihgmm.statistics.estimation import (
     estimates_of_fit,
@@ -61,10 +73,14 @@ class IhSC(PatternClusterer):
     signed : bool, default=False
         Whether scales have both signs, so that opposite rows are of one cluster; only
         with ``labels="tied"`` and ``unit_norm``. See :doc:`/signs`.
-    whiten : {"auto", "counts", "learned"} or None, default=None
-        Whether rows and columns are multiplied first so that noise is alike in all of
-        them, as by :class:`~ihgmm.Biwhitener`. Results are in the units of the data.
-        ``"auto"`` looks whether data need it: :doc:`/counts` has the rule.
+    columns : {"auto", "given", "roots", "counts", "noise"}, default="auto"
+        What is done to columns before rows are compared. "given": nothing. "roots": the
+        root of each entry, and columns divided by a power of their spread, of data
+        without negative entries. "auto" takes roots where most entries are zero, or
+        where clusters of roots are clearer. "counts" and "noise" multiply rows and
+        columns so that noise is alike in all, that of counts or any, as
+        :class:`~ihgmm.Biwhitener` does. Results are in the units of the data. See
+        :doc:`/counts`.
     outliers : float, "auto", "cells" or None, default=None
         Which rows get the label -1 and have no part in the fit: those that stand out
         ("auto"), or the strangest ones, a share of at most 0.5. With "cells", single
@@ -92,10 +108,12 @@ class IhSC(PatternClusterer):
         The numbers of the rows whose label was given, with ``known_labels``.
     embedding_ : ndarray of shape (n_samples, n_components)
         What was clustered: weighted coordinates of each row in the eigenvectors, or in
-        the projected data, scaled to unit norm; ``space_`` says which.
+        the projected data, scaled to unit norm; ``space_`` says which. Where roots are
+        taken, or noise is evened out, they are of rows after that.
     eigenvalues_ : ndarray of shape (n_components,)
-        Leading eigenvalues of the Gram matrix. Those of ``select_n_clusters``, whose
-        diagonal is 0, are 1 less if rows have unit length.
+        Leading eigenvalues of the Gram matrix of rows as they were compared, such as
+        roots. Those of ``select_n_clusters``, whose diagonal is 0, are 1 less if rows
+        have unit length.
     preparation_, placement_ : tuple of callables, callable
         What is done to rows first, if anything, and how they get their labels.
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
@@ -111,6 +129,8 @@ class IhSC(PatternClusterer):
         fewer than 20 rows for each cluster.
     n_clusters_, n_iter_ : int
         Number of clusters, given or found, and iterations that the labels took.
+    columns_ : RootChoice
+        Whether roots were taken, and why, with how clear clusters were.
     selection_ : ClusterCount
         How the number of clusters was chosen; only with ``n_clusters="auto"``.
     outlier_scores_, outlier_threshold_ : ndarray of shape (n_samples,), float
@@ -119,7 +139,8 @@ class IhSC(PatternClusterer):
     outlier_cells_ : ndarray of shape (n_cells, 2)
         Row and column of each wild cell, in order; only with ``outliers="cells"``.
     batches_ : Batches
-        Factors of the columns in each batch; only with ``batch``.
+        Factors of the columns in each batch, shifts of its rows in the embedding, and
+        which of these take batches out (``taken_out_by``); only with ``batch``.
     n_samples_seen_ : int
         Rows of all calls of :meth:`partial_fit`. ``labels_``, ``scales_`` and other
         attributes with a line for each row are then those of the last call.
@@ -146,11 +167,14 @@ class IhSC(PatternClusterer):
     True
     """
 
+    batches_: Batches
+
     _attributes_to_place: ClassVar = (
         *PatternClusterer._attributes_to_place,
         "placement_",
         "outlier_rule_",
     )
+    _attributes_to_warn: ClassVar = ("columns_",)
 
     def __init__(
         self,
@@ -158,7 +182,7 @@ class IhSC(PatternClusterer):
         *,
         recipe: Recipe | str = "default",
         signed: bool = False,
-        whiten: NoiseKind | Literal["auto"] | None = None,
+        columns: Columns = "auto",
         outliers: float | Literal["auto", "cells"] | None = None,
         missing: Missing = "error",
         init: Any = None,
@@ -168,7 +192,7 @@ class IhSC(PatternClusterer):
         self.n_clusters = n_clusters
         self.recipe = recipe
         self.signed = signed
-        self.whiten = whiten
+        self.columns = columns
         self.outliers = outliers
         self.missing = missing
         self.init = init
@@ -216,9 +240,10 @@ class IhSC(PatternClusterer):
         matter, and rows of weight 0 only get labels (:doc:`/weights`). ``known_labels``
         are classes, -1, None or NaN where they are not known: they teach the clusters,
         and rows keep them (:doc:`/known-labels`). ``batch`` names the lab, kit or
-        country of each row, which multiplies each column by a factor. It is learnt and
-        taken out, in the memory of the host, from data without entries below 0
-        (:doc:`/batches`). ``y`` is ignored. Returns the fitted estimator itself.
+        country of each row. What it does, factors of columns or shifts that neighbours
+        show, is learnt and taken out, in the memory of the host, from data without
+        entries below 0 (:doc:`/batches`). ``y`` is ignored.
+        Returns the fitted estimator itself.
         """
         recipe = Recipe.of(self.recipe)
         rng = generator(self.random_state)
@@ -226,7 +251,9 @@ class IhSC(PatternClusterer):
 
         # Read the data; count the clusters; leave out rows that fit none.
         with steps.step("check") as say:
-            rows = self._read_and_prepare(X, sample_weight, batch, rng, say)
+            rows, batch_codes = self._read_and_prepare(
+                X, sample_weight, batch, rng, say
+            )
         rows, k = self._count_and_leave_out(rows, rng, steps)
 
         # What is known beforehand of all rows, and of those that the fit learns from.
@@ -236,15 +263,18 @@ class IhSC(PatternClusterer):
             known_of_counted = known_of_all.of_rows(rows.subset.positions())
 
         # From the Gram matrix to eigenvectors, and from these to labels.
-        spectral = spectral_clustering(
-            rows.counted,
-            k,
-            recipe,
-            signed=self.signed,
-            seed=int(rng.integers(2**31)),
-            known_labels=known_of_counted,
-            steps=steps,
-        )
+        spectral = self._cluster(rows.counted, k, recipe, rng, known_of_counted, steps)
+        if not (self._is_whitened or self.columns_.roots):
+            self._warn_of_units(rows.counted)
+        if batch_codes is not None:
+            spectral, self.batches_ = take_out_shifts(
+                rows.counted,
+                spectral,
+                self.batches_,
+                batch_codes[rows.subset.positions()],
+                k,
+                known_of_counted,
+            )
         labels = known_of_counted.keep_classes(rows.counted, spectral.labels)
 
         # How far the labels are to be trusted; known ones hold clusters in place.
@@ -258,12 +288,49 @@ class IhSC(PatternClusterer):
 
         # Centres, scales and noise levels of all rows, counted or not.
         with steps.step("centers"):
-            clusters = self._estimate(rows, spectral, labels, k, known_of_all)
+            clusters = self._estimate(
+                rows, spectral, labels, k, known_of_all, batch_codes
+            )
             parameters = self._in_data_units(rows, clusters)
 
         self.n_clusters_ = k
         self._set_clusters(rows, spectral, clusters, parameters)
         return self
+
+    def _cluster(
+        self,
+        data: Matrix,
+        k: int,
+        recipe: Recipe,
+        rng: np.random.Generator,
+        known_labels: KnownLabels,
+        steps: Steps,
+    ) -> SpectralFit:
+        """Return the clusters of rows, as they are or of their roots."""
+        seed = int(rng.integers(2**31))
+        trial = AS_GIVEN
+        if self.columns in ("auto", "roots"):
+            trial = try_roots(
+                data,
+                k,
+                recipe,
+                always=self.columns == "roots",
+                seed=seed,
+                known_labels=known_labels,
+                steps=steps,
+            )
+        self.columns_ = trial.choice
+        if trial.fit is not None:
+            return trial.fit
+        return spectral_clustering(
+            data,
+            k,
+            recipe,
+            seed=seed,
+            known_labels=known_labels,
+            roots=trial.columns,
+            steps=steps,
+        )
 
     def _read_and_prepare(
         self,
@@ -272,17 +339,25 @@ class IhSC(PatternClusterer):
         batch: Any,
         rng: np.random.Generator,
         say: Callable[[str], None],
-    ) -> FitRows:
-        """Check the data, fill in what is missing, take out batches, and whiten."""
+    ) -> tuple[FitRows, np.ndarray | None]:
+        """Check the data, fill in what is missing, take out factors, and whiten.
+
+        Returned are the rows, and the batch of each, (n,), or None without batches.
+        """
         rows = self._read_rows(X, sample_weight, say)
-        noise = noise_to_whiten(rows.counted, self.whiten)
+        noise = noise_of_columns(rows.counted, self.columns)
+        batch_codes = None
         if batch is not None:
-            rows, self.batches_ = fit_batches(self, rows, batch, noise, rng)
+            without_factors = fit_batches(self, rows, batch, noise, rng)
+            rows = without_factors.rows
+            self.batches_ = without_factors.batches
+            batch_codes = without_factors.codes
+            say(f"batches are taken out by {self.batches_.taken_out_by}")
 
         if noise is None:
-            self._warn_of_units(rows.counted)
-            return rows
-        return self._prepare(rows, learn_whitener(rows.counted, noise, rng))
+            return rows, batch_codes
+        whitener = learn_whitener(rows.counted, noise, rng)
+        return self._prepare(rows, whitener), batch_codes
 
     def _known_beforehand(
         self, X: Any, rows: FitRows, k: int, known_labels: Any, batch: Any
@@ -337,13 +412,13 @@ class IhSC(PatternClusterer):
 
         temperature = 1.0
         if recipe.labels == "tied":
-            rule = spectral.placement.linear_rule
+            rule = spectral.placement.rule
             judgement = judge_rule(spectral.sample, rule, k)
             temperature = judgement.temperature
             if judgement.doubt > Doubt.LEAST:
                 self._warn_of_doubt(data, spectral, judgement.doubt, k)
 
-        if not self.signed and looks_signed(data, spectral, k):
+        if looks_signed(data, spectral, k):
             warn(
                 "Rows point both ways along the same lines, and clusters of lines fit "
                 "better than clusters of directions. If opposite rows are of one kind, "
@@ -358,12 +433,15 @@ class IhSC(PatternClusterer):
     ) -> None:
         """Warn of unstable labels, and name the whitening that would calm them."""
         remedy = ""
-        if self.whiten is None and data.gaps is None:
-            noise = calmer_noise(data, spectral.placement, k, doubt, signed=self.signed)
+        is_shifted = hasattr(self, "batches_") and self.batches_.shifts is not None
+        may_differ = self.columns == "auto" and not self.columns_.roots
+        if may_differ and data.gaps is None and not is_shifted:
+            noise = calmer_noise(data, spectral.placement, k, doubt)
             if noise is not None:
+                even_columns = option("columns", columns_for_noise(noise))
                 remedy = (
-                    "Noise differs between columns: with "
-                    f"{option('whiten', noise)}, they would change far less."
+                    f"Noise differs between columns: with {even_columns}, they would "
+                    "change far less."
                 )
 
         checks.warn_unstable_labels(self.missing, remedy)
@@ -375,6 +453,7 @@ class IhSC(PatternClusterer):
         labels: Tall,
         k: int,
         known: KnownLabels,
+        batch_codes: np.ndarray | None,
     ) -> Clusters:
         """Return the clusters of all rows, given the labels of those that count.
 
@@ -393,13 +472,15 @@ class IhSC(PatternClusterer):
             )
 
         data = rows.everything
-        labels = known.keep_classes(data, spectral.placement(data))
-        parameters = for_all_rows(
-            parameters, data, labels, rows.subset, signed=self.signed
-        )
+        placement = spectral.placement
+        if batch_codes is not None and self.batches_.shifts is not None:
+            placement = replace(placement, shifts=self.batches_.shifts[batch_codes])
+        embedded = placement.embedded(data)
+        labels = known.keep_classes(data, placement(data, embedded))
+        parameters = for_all_rows(parameters, data, labels, rows.subset)
         return Clusters(
             labels=labels,
-            embedded=spectral.placement.embedding(data),
+            embedded=embedded,
             weights=(
                 rows.subset.is_member
                 if weights is None
@@ -449,7 +530,7 @@ class IhSC(PatternClusterer):
 
         self.placement_: Placement | CosinePlacement = spectral.placement
         if recipe.placement == "cosine":
-            self.placement_ = CosinePlacement(self._compared_centers(), self.signed)
+            self.placement_ = CosinePlacement(self._compared_centers(), data.signed)
 
     @usual_errors()
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -460,10 +541,12 @@ class IhSC(PatternClusterer):
         not grow, and the time of a call depends on its rows alone. ``labels_`` and
         other attributes with a line for each row are those of the last call. Recipes
         need unit rows and ``labels="tied"``, and there is none of ``signed``,
-        ``whiten``, ``outliers`` and ``batch``. Missing cells are filled in as the first
-        call has learnt. A warning says once if a cluster gets no more
-        rows, or if another one seems to appear: see :doc:`/new-rows`. ``y`` is ignored.
-        Returns the estimator itself.
+        ``outliers``, ``batch`` and ``columns`` that even out noise. The rows of the
+        first call, or of the fit, choose whether roots are compared, and the weights of
+        their columns, which then stay: a warning says if later rows have many negative
+        entries. Missing cells are filled in as the first call has learnt. A warning
+        says once if a cluster gets no more rows, or if another one seems to appear: see
+        :doc:`/new-rows`. ``y`` is ignored. Returns the estimator itself.
 
         Examples
         --------
@@ -487,11 +570,17 @@ class IhSC(PatternClusterer):
         if is_first:
             fit = self._first_fit(X, update, steps)
         else:
+            if self._has_roots:
+                checks.warn_negative_entries(update.counted)
             # It is that of the clusters as they are: asked now, before they move on.
             self.temperature_ = self.temperature_
             with steps.step("grow"):
-                earlier = self._earlier_fit()
-                fit = incremental.update_fit(update.data, update.weights, earlier)
+                fit = incremental.update_fit(
+                    update.data,
+                    update.weights,
+                    self._earlier_fit(),
+                    neighbors=Recipe.of(self.recipe).neighbors,
+                )
         warn_of_drift(fit, self.n_clusters_)
         self._set_update(update.data, fit)
         return self
@@ -534,12 +623,34 @@ class IhSC(PatternClusterer):
             update.counted, update.n_nonzero, rng, steps
         )
 
+        recipe = Recipe.of(self.recipe)
+        trial = AS_GIVEN
+        if self.columns in ("auto", "roots"):
+            rows, _ = checks.counted_rows(update.data, update.weights)
+            trial = try_roots(
+                rows,
+                self.n_clusters_,
+                recipe,
+                always=self.columns == "roots",
+                steps=steps,
+            )
+        self.columns_ = trial.choice
+        columns = trial.columns
+        if columns is not None:
+            is_zero = update.counted.column_sqnorms() == 0
+            columns = columns.with_weight(is_zero)
+
         start_labels = None
         if self.init is not None:
             start_labels = labels_of_older(self.init, X).labels
         with steps.step("grow"):
             return incremental.first_fit(
-                update.data, self.n_clusters_, update.weights, start_labels
+                update.data,
+                self.n_clusters_,
+                update.weights,
+                start_labels,
+                roots=columns,
+                neighbors=recipe.neighbors,
             )
 
     def _earlier_fit(self) -> incremental.EarlierFit:
@@ -581,7 +692,7 @@ class IhSC(PatternClusterer):
 
         sample = fit.embedded_sample
         if sample is not None and k > 1 and not hasattr(self, "classes_"):
-            judgement = judge_rule(sample, placement.linear_rule, k)
+            judgement = judge_rule(sample, placement.rule, k)
             self.temperature_ = judgement.temperature
 
         self.growth_ = fit.state
@@ -601,7 +712,7 @@ class IhSC(PatternClusterer):
         """
         fitted = self.__dict__
         if "temperature_" not in fitted:
-            rule = cast(Placement, self.placement_).linear_rule
+            rule = cast(Placement, self.placement_).rule
             judgement = judge_rule(self.judged_rows_, rule, self.n_clusters_)
             # Other threads may ask meanwhile: they never see an unfinished figure.
             fitted["temperature_"] = judgement.temperature
@@ -631,13 +742,41 @@ class IhSC(PatternClusterer):
 
     def _check_new(self, X: Any, batch: Any = None) -> Matrix:
         if batch is None and not hasattr(self, "batches_"):
-            return super()._check_new(X)
-        return self._prepared(rows_without_batches(self, X, batch))
+            data = super()._check_new(X)
+        else:
+            data = self._prepared(rows_without_batches(self, X, batch).X)
+        return self._warn_of_negative(data)
+
+    def _check_to_place(
+        self, X: Any, batch: Any
+    ) -> tuple[Matrix, Placement | CosinePlacement]:
+        """Return rows, checked and prepared, and how these are placed."""
+        if batch is None and not hasattr(self, "batches_"):
+            return self._check_new(X), self.placement_
+
+        rows = rows_without_batches(self, X, batch)
+        data = self._warn_of_negative(self._prepared(rows.X))
+        return data, placement_of_batches(self, rows)
+
+    def _warn_of_negative(self, data: Matrix) -> Matrix:
+        """Return rows; warn if many entries are negative, and roots are compared.
+
+        A warning is not worth another reading of rows that are on disk.
+        """
+        if self._has_roots and not data.streamed:
+            checks.warn_negative_entries(data)
+        return data
+
+    @property
+    def _has_roots(self) -> bool:
+        """Whether the model compares roots of rows."""
+        choice = getattr(self, "columns_", None)
+        return choice is not None and choice.roots
 
     def _place_rows(self, X: Any, batch: Any = None) -> Tall:
-        data = self._check_new(X, batch)
+        data, placement = self._check_to_place(X, batch)
 
-        labels = self.placement_(data)
+        labels = placement(data)
         return replace_outliers(data.ops, labels, self._is_outlier(data), -1)
 
     @usual_errors()
@@ -647,7 +786,7 @@ class IhSC(PatternClusterer):
         They are a NumPy array, or sparse as X is. The model has to be fitted with
         batches; ``batch`` is as in :meth:`predict`.
         """
-        data = rows_without_batches(self, X, batch)
+        data = rows_without_batches(self, X, batch).X
         return data.to_memory().array * data.unit
 
     @usual_errors()
@@ -692,20 +831,22 @@ class IhSC(PatternClusterer):
         ``labels="tied"`` and ``placement="embedding"`` have them.
         ``batch`` is as in :meth:`predict`.
         """
-        data = self._check_new(X, batch)
-        placement = cast(Placement, self.placement_)
-        rule = placement.linear_rule
+        data, row_placement = self._check_to_place(X, batch)
+        placement = cast(Placement, row_placement)
+        rule = placement.rule
 
         memberships = partial(rule.memberships, temperature=self.temperature_)
         return data.ops.row_map(
-            memberships, placement.embedding(data), width=len(rule.intercepts)
+            memberships, placement.embedded(data), width=len(rule.intercepts)
         )
 
     @usual_errors()
     def transform(self, X: Any, batch: Any = None) -> np.ndarray:
         """Return the cosine of each row, new or old, with each cluster centre.
 
-        It is zero for zero rows and empty clusters. ``batch`` is as in :meth:`predict`.
+        They are cosines of the data, also where roots are compared, and those after
+        noise was evened out. They are zero for zero rows and empty clusters. ``batch``
+        is as in :meth:`predict`.
         """
         return cosines(self._compared_centers(), self._check_new(X, batch))
 
@@ -716,9 +857,10 @@ class IhSC(PatternClusterer):
         """Return the share of the rows' squared length that their centres explain.
 
         Each row, new or old, is fitted by the best non-negative multiple of the centre
-        nearest in angle, and counts by its weight; outliers do not count. With
-        ``whiten`` rows are whitened ones. More centres explain more, so that
-        ``GridSearchCV`` picks the most clusters: give it
+        nearest in angle, and counts by its weight; outliers do not count. Where
+        ``columns`` even out noise, rows are compared so; where they ask for roots, as
+        they are. More centres explain more, so
+        that ``GridSearchCV`` picks the most clusters: give it
         ``scoring=``:func:`ihgmm.metrics.stability_score`. ``batch`` is as in
         :meth:`predict`; ``y`` is ignored.
 
@@ -730,7 +872,7 @@ class IhSC(PatternClusterer):
         data = self._check_new(X, batch)
         ops = data.ops
         similarities = ops.widen(cosines(self._compared_centers(), data))
-        if self.signed:
+        if data.signed:
             similarities = ops.xp.abs(similarities)
         largest = ops.clip(ops.xp.max(similarities, axis=1), 0.0, None)
 

@@ -15,7 +15,7 @@ from ihgmm.estimators.base import PARAMETER_CHECKS, check_count_or_auto
 from ihgmm.estimators.clusterer import Clusterer, FitRows
 from ihgmm.matrix import Matrix, Scaled, Tall, ops_of, row_lengths, to_host
 from ihgmm.numerics.missing import Filler, learn_filler
-from ihgmm.numerics.whitening import Whitener
+from ihgmm.numerics.whitening import Columns, Whitener
 from ihgmm.numerics.wild_cells import learn_cell_filler
 from ihgmm.statistics.cautions import ruling_column
 from ihgmm.statistics.missing_cells import missing_cells
@@ -36,7 +36,7 @@ class PatternClusterer(Clusterer):
     }
 
     outliers: Any
-    signed: bool = False  # of estimators that have no such parameter
+    columns: Columns = "auto"  # of estimators that have no such parameter
     scales_: np.ndarray
 
     @property
@@ -124,9 +124,7 @@ class PatternClusterer(Clusterer):
         if k == "auto":
             with steps.step("count") as say:
                 # The fit draws as if the number had been given.
-                self.selection_ = count_with_warnings(
-                    data, deepcopy(rng), signed=self.signed
-                )
+                self.selection_ = count_with_warnings(data, deepcopy(rng), self.columns)
                 k = max(self.selection_.n_clusters, 1)
                 say(f"{k} cluster{'s' * (k != 1)}")
 
@@ -139,7 +137,7 @@ class PatternClusterer(Clusterer):
         """Return the rows of a fit, of which those that fit no cluster do not count."""
         with steps.step("outliers") as say:
             data = self._before_whitening(rows.counted)
-            rule = find_outliers(data, k, self.outliers, signed=self.signed, rng=rng)
+            rule = find_outliers(data, k, self.outliers, rng=rng)
             scores = rule.scores(self._before_whitening(rows.everything))
             self.outlier_rule_ = rule
             self.outlier_threshold_ = rule.threshold

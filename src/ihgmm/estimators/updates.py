@@ -27,7 +27,7 @@ def check_can_grow(model: IhSC) -> None:
     obstacles = {
         "batch": hasattr(model, "batches_"),
         option("signed", model.signed): bool(model.signed),
-        option("whiten", model.whiten): model.whiten is not None,
+        option("columns", model.columns): model.columns in ("counts", "noise"),
         option("outliers", model.outliers): model.outliers is not None,
         f"{recipe!r}, in the place of the default": not can_grow,
     }

@@ -20,10 +20,12 @@ from ihgmm.matrix.stored import Blocks
 from ihgmm.matrix.views import (
     Filled,
     MissingIndicator,
+    Rooted,
     Scaled,
     Shifted,
     Stretched,
     filled,
+    rooted,
     with_gaps,
 )
 
@@ -38,6 +40,7 @@ __all__ = [
     "Metadata",
     "MissingIndicator",
     "Ops",
+    "Rooted",
     "RowSubset",
     "Scaled",
     "Shifted",
@@ -48,6 +51,7 @@ __all__ = [
     "filled",
     "ops_of",
     "recognize",
+    "rooted",
     "row_lengths",
     "sample_positions",
     "to_host",

@@ -74,15 +74,20 @@ class Metadata:
     weights: Tall | None = None  #: how much rows count, 1 on average; None: all alike
     gaps: Gaps | None = None  #: None where no cell was filled in
     names: list[str] | None = None  #: of features, where the data have names
+    signed: bool = False  #: whether opposite rows are of one kind
 
     def of_taken_rows(self) -> Metadata:
         """Return what belongs to rows that are taken: they count alike."""
-        return Metadata(unit=self.unit, names=self.names)
+        return Metadata(unit=self.unit, names=self.names, signed=self.signed)
 
     def rescaled(self, factor: float) -> Metadata:
         """Return what belongs to ``factor * X``."""
         gaps = self.gaps and self.gaps.through(lambda X, _: X.rescaled(factor))
         return replace(self, unit=self.unit / factor, gaps=gaps)
+
+    def rooted(self) -> Metadata:
+        """Return what belongs to the roots of entries."""
+        return replace(self, unit=self.unit**0.5)
 
 
 NO_METADATA = Metadata()
@@ -109,8 +114,9 @@ class _FrozenAfterInit(ABCMeta):
 class Matrix(metaclass=_FrozenAfterInit):
     """The data: n samples by p features, immutable, in any kind of array.
 
-    A new kind needs one method: ``X.take(rows)``. All other answers follow from blocks
-    of rows; a kind that knows a faster way overrides them.
+    A new kind needs one method: ``X.take(rows)``, whose rows have the metadata
+    ``X.metadata.of_taken_rows()``. All other answers follow from blocks of rows; a kind
+    that knows a faster way overrides them.
 
     Parameters
     ----------
@@ -119,7 +125,7 @@ class Matrix(metaclass=_FrozenAfterInit):
     dtype : numpy.dtype
         Type of entries and of every product: float32 or float64.
     metadata : Metadata
-        What belongs to rows and columns: unit, weights, gaps, names.
+        What belongs to rows and columns: unit, weights, gaps, names, signed.
     ops : Ops
         What can be done with tall arrays of this kind.
 
@@ -144,6 +150,7 @@ class Matrix(metaclass=_FrozenAfterInit):
     weights = property(attrgetter("metadata.weights"))
     names = property(attrgetter("metadata.names"))
     gaps = property(attrgetter("metadata.gaps"))
+    signed = property(attrgetter("metadata.signed"))
 
     row_scale: Tall | None = None  # what rows of other data were multiplied by
     sparse: bool = False  # zeros are not stored, so that signs and residuals skip them
@@ -200,6 +207,12 @@ class Matrix(metaclass=_FrozenAfterInit):
     def named(self, names: list[str]) -> Self:
         """Return the matrix with names of its features."""
         return self.with_metadata(replace(self.metadata, names=names))
+
+    def with_signed(self, signed: bool) -> Self:
+        """Return the matrix with word of whether opposite rows are of one kind."""
+        if self.signed == signed:
+            return self
+        return self.with_metadata(replace(self.metadata, signed=signed))
 
     # Some of the rows.
 

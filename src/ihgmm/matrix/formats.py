@@ -44,9 +44,10 @@ def open_data(
     Returns
     -------
     Matrix
-        The rows, which every function of this package takes. Nothing is read yet, but
-        Parquet is converted, to a temporary file in the folder that the environment
-        variable TMPDIR names, ``/var/tmp`` by default. It goes with the matrix.
+        The rows, with names of columns where Parquet or AnnData have them; every
+        function of this package takes them. Nothing is read yet, except that Parquet is
+        converted, to a temporary file in the folder that the environment variable
+        TMPDIR names, ``/var/tmp`` by default; it is deleted with the matrix.
 
     Examples
     --------
@@ -64,7 +65,7 @@ def open_data(
     if not path.exists():
         raise FileNotFoundError(f"{path}: there is no such file.")
     if not path.is_dir():
-        regular_target(path)
+        regular_target(path)  # raises for a device
 
     suffix = path.suffix.lower()
     if not suffix and path.is_dir():
@@ -83,11 +84,11 @@ def open_data(
     except (ImportError, MemoryError):
         raise
     except Exception as error:  # whatever a library raises when its file is damaged
-        if getattr(error, "errno", None):  # of the system: a disk, or a permission
+        if getattr(error, "errno", None):  # the system failed: a disk, a permission
             raise
         raise ValueError(f"{path} cannot be read as {suffix[1:]}: {error}") from error
 
-    if matrix is None:
+    if matrix is None:  # a memory map that is not by rows
         raise ValueError(
             f"{path} is not stored row by row; save numpy.ascontiguousarray(X), with "
             "two dimensions."
@@ -97,18 +98,21 @@ def open_data(
 
 
 def open_stored(X: Any, names: list[str] | None = None) -> Stored | None:
-    """Return rows on disk, known by the name of their library; None for all else."""
+    """Return rows on disk; None for all else.
+
+    Objects are known by the name of their library, so that none need be imported.
+    """
     if isinstance(X, np.memmap):
         return open_memory_map(X)
 
     library = type(X).__module__.partition(".")[0]
-    if library == "h5py" and not X:
+    if library == "h5py" and not X:  # what is in a closed file is false
         raise ValueError(
             "X is in an HDF5 file that is closed; open the file, and close it when "
             "the work is done."
         )
 
-    if library == "anndata" and hasattr(X, "group"):
+    if library == "anndata" and hasattr(X, "group"):  # sparse X in backed mode
         X = X.group
         library = "h5py"
 
@@ -116,7 +120,7 @@ def open_stored(X: Any, names: list[str] | None = None) -> Stored | None:
         is_group = hasattr(X, "keys")
         return open_csr_group(X, names) if is_group else open_array(X, names)
 
-    if library == "pyarrow" and hasattr(X, "get_fragments"):
+    if library == "pyarrow" and hasattr(X, "get_fragments"):  # a data set
         return open_parquet(X)
     return None
 
@@ -129,7 +133,7 @@ def _open_file(
         case ".npy":
             return open_stored(_array_of_npy(path))
         case ".zarr":
-            return open_stored(_array_of_zarr(path, part))
+            return _open_zarr(path, part)
         case ".parquet":
             return open_stored(_data_set_of_parquet(path, columns))
         case _:
@@ -149,13 +153,6 @@ def _array_of_npy(path: Path) -> np.memmap:
     return array
 
 
-def _array_of_zarr(path: Path, part: str) -> Any:
-    import zarr
-
-    stored = zarr.open(path, mode="r")
-    return stored[part] if isinstance(stored, zarr.Group) else stored
-
-
 def _data_set_of_parquet(path: Path, columns: Sequence[str] | None) -> Any:
     import pyarrow as pa
     from pyarrow import dataset
@@ -168,20 +165,39 @@ def _data_set_of_parquet(path: Path, columns: Sequence[str] | None) -> Any:
     return data_set.replace_schema(pa.schema(fields))
 
 
+def _open_zarr(path: Path, part: str) -> Stored | None:
+    """Return a zarr array, or a part of a group with the names of its columns."""
+    import zarr
+
+    stored = zarr.open(path, mode="r")
+    if not isinstance(stored, zarr.Group):
+        return open_stored(stored)
+    return open_stored(stored[part], _names_of_variables(stored, part))
+
+
 def _open_hdf5(path: Path, part: str) -> Stored | None:
-    """Return a part of an HDF5 file; of AnnData with the names of the variables."""
+    """Return a part of an HDF5 file with the names of its columns."""
     import h5py
 
-    file = h5py.File(path, "r")
+    file = h5py.File(path, "r")  # open as long as something of it is in use
+    return open_stored(file[part], _names_of_variables(file, part))
 
-    # Raw data of AnnData have variables of their own.
-    variables = file.get("raw/var" if part.startswith("raw/") else "var", {})
-    attributes = getattr(variables, "attrs", {})
-    index = variables.get(attributes.get("_index", ""))
 
-    names = None
-    if index is not None:
-        check_claim(index)
-        names = list(map(str, index.asstr()[:]))
+def _names_of_variables(file: Any, part: str) -> list[str] | None:
+    """Return the names that AnnData gives the columns of a part; None of other files.
 
-    return open_stored(file[part], names)
+    They are a column of a frame, ``var``, whose attribute says which.
+    """
+    # Raw data have variables of their own.
+    variables = file.get("raw/var" if part.startswith("raw/") else "var")
+    if not hasattr(variables, "keys"):
+        return None
+
+    index = variables.get(variables.attrs.get("_index", "_index"))
+    if index is None:
+        return None
+    if hasattr(index, "keys"):
+        index = index["values"]  # beside a mask of the names that are missing
+    check_claim(index)
+    names = index.asstr()[:] if hasattr(index, "asstr") else index[:]  # bytes of h5py
+    return list(map(str, names))

@@ -65,6 +65,35 @@ class Materialized(Matrix):
         values = self.values * factor if fits else self.values / (1 / factor)
         return self.with_values(values, self.metadata.rescaled(factor))
 
+    def rooted(self) -> Self:
+        """Return the roots of the entries, with their signs."""
+        xp = self.ops.xp
+        metadata = self.metadata.rooted()
+        if self.most_negative() == 0:
+            return self.with_values(xp.sqrt(self.values), metadata)
+
+        roots = xp.sqrt(xp.abs(self.values))
+        roots = xp.where(self.values < 0, -roots, roots)
+        return self.with_values(roots, metadata)
+
+    def absolute(self) -> Self:
+        """Return the absolute entries."""
+        if self.most_negative() == 0:
+            return self
+        return self.with_values(self.ops.xp.abs(self.values), self.metadata)
+
+    def where_negative(self) -> Self:
+        """Return 1 where an entry is negative, and 0 elsewhere."""
+        return self._where(self.values < 0)
+
+    def where_nonzero(self) -> Self:
+        """Return 1 where an entry is not zero, and 0 elsewhere."""
+        return self._where(self.values != 0)
+
+    def _where(self, is_true: AnyArray) -> Self:
+        ones_and_zeros = self.ops.xp.astype(is_true, self.values.dtype)
+        return self.with_values(ones_and_zeros, NO_METADATA)
+
     def max_abs(self) -> float:
         if not self.n_entries:
             return 0.0

@@ -54,6 +54,11 @@ class RowSubset:
         """Whether no row is left out."""
         return self.is_member is None
 
+    @property
+    def n_members(self) -> int:
+        """How many rows are in the subset."""
+        return self.n_rows if self.is_member is None else len(self.positions())
+
     def positions(self) -> np.ndarray:
         """Return the positions of the rows of the subset, in order, on the host."""
         if self.is_member is None:

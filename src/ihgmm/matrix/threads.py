@@ -86,8 +86,9 @@ def in_parts(n_rows: int, work: Callable[[slice], T]) -> Iterator[T]:
         yield from pool.map(work, ranges)
 
 
-def row_ranges(n_rows: int, step: int) -> list[slice]:
+def row_ranges(n_rows: int, step: int, first_row: int = 0) -> list[slice]:
     """Cut rows into ranges of ``step`` rows, at least one; the last may be shorter."""
     step = max(1, step)
-    starts = range(0, max(n_rows, 1), step)
-    return [slice(start, min(start + step, n_rows)) for start in starts]
+    end = first_row + n_rows
+    starts = range(first_row, max(end, first_row + 1), step)
+    return [slice(start, min(start + step, end)) for start in starts]

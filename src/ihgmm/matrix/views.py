@@ -101,10 +101,12 @@ class View(Matrix):
     def copy_rows(self, rows: np.ndarray) -> Matrix:
         if not self.distributed:
             return self.take(rows)
-        return self.of(self.matrix.copy_rows(rows), rows)
+        part = self.of(self.matrix.copy_rows(rows), rows)
+        return part.with_metadata(self.metadata.of_taken_rows())
 
     def rescaled(self, factor: float) -> Matrix:
-        return self.of(self.matrix.rescaled(factor), None)
+        view = self.of(self.matrix.rescaled(factor), None)
+        return view.with_metadata(self.metadata.rescaled(factor))
 
     n_entries = cached_property[int](attrgetter("matrix.n_entries"))
     row_blocks = cached_property[list[slice]](attrgetter("matrix.row_blocks"))
@@ -196,7 +198,44 @@ class Scaled(View):
         return self.ops.persist(sqnorms * self.ops.widen(self.row_scale) ** 2)
 
 
-class Shifted(View):
+class EntryView(View):
+    """Rows in which each entry is another, so that products are those of blocks."""
+
+    def adjoint(self, V: Tall) -> AnyArray:
+        return self.matrix.cast(super().adjoint(V))
+
+    def gram_product(self, W: AnyArray, row_scale: Tall | None = None) -> AnyArray:
+        return self.matrix.cast(super().gram_product(W, row_scale))
+
+
+class Rooted(EntryView):
+    """The root of each entry, with the entry's sign.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ihgmm.matrix import Rooted, as_matrix
+    >>> Rooted(as_matrix(np.array([[9.0, -4.0], [0.0, 1.0]]))).toarray()
+    array([[ 3., -2.],
+           [ 0.,  1.]])
+    """
+
+    def __init__(self, matrix: Matrix) -> None:
+        super().__init__(matrix, matrix.gaps, matrix.unit**0.5)
+
+    def of(self, other: Matrix, rows: np.ndarray | None) -> Matrix:
+        return Rooted(other)
+
+    def block_change(self) -> BlockChange:
+        metadata = self.metadata.of_taken_rows()
+        return lambda block, _: block.rooted().with_metadata(metadata)
+
+    def rescaled(self, factor: float) -> Matrix:
+        rescaled = Rooted(self.matrix.rescaled(factor**2))
+        return rescaled.with_metadata(self.metadata.rescaled(factor))
+
+
+class Shifted(EntryView):
     """``X - center``, in the units of the data, never formed."""
 
     def __init__(self, matrix: Matrix, center: np.ndarray) -> None:
@@ -218,12 +257,6 @@ class Shifted(View):
             return dense_matrix(rows - block.cast(center), metadata)
 
         return change
-
-    def adjoint(self, V: Tall) -> AnyArray:
-        return self.matrix.cast(super().adjoint(V))
-
-    def gram_product(self, W: AnyArray, row_scale: Tall | None = None) -> AnyArray:
-        return self.matrix.cast(super().gram_product(W, row_scale))
 
 
 class Stretched(View):
@@ -317,7 +350,8 @@ class Filled(CellView):
 
     def block_change(self) -> BlockChange:
         fill = self.fill
-        return lambda block, _: block.filled(fill)
+        metadata = self.metadata.of_taken_rows()
+        return lambda block, _: block.filled(fill).with_metadata(metadata)
 
 
 class Marked(CellView):
@@ -332,7 +366,8 @@ class Marked(CellView):
 
     def block_change(self) -> BlockChange:
         mark = self.mark
-        return lambda block, _: block.with_gaps(mark)
+        metadata = self.metadata.of_taken_rows()
+        return lambda block, _: block.with_gaps(mark).with_metadata(metadata)
 
 
 class MissingIndicator(CellView):
@@ -362,6 +397,20 @@ def filled(
 
     gaps = Gaps(matrix=X, redraw=redraw)
     return complete.with_metadata(replace(complete.metadata, gaps=gaps))
+
+
+def rooted(X: Matrix) -> Matrix:
+    """Return the root of each entry, with the entry's sign.
+
+    Small data in memory become a copy. All else is rooted whenever it is read.
+    """
+    is_small = isinstance(X, Materialized) and X.n_entries <= max(
+        2**20, X.min_range_entries
+    )
+    if not is_small:
+        return Rooted(X)
+    assert isinstance(X, Materialized)
+    return X.rooted() if X.gaps is None else Rooted(X)
 
 
 def with_gaps(X: Matrix, mark: CellChange) -> Matrix:

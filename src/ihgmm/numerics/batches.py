@@ -7,23 +7,40 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple, cast
+from typing import Literal, NamedTuple, cast
 
 import numpy as np
 
 from ihgmm.matrix import HOST, Dense, Matrix, Scaled, Sparse, Tall, as_matrix, to_host
 from ihgmm.policy import Batching, Small
 
+#: How batches were taken out of the rows of a fit.
+TakenOutBy = Literal["nothing", "factors", "neighbors", "factors and neighbors"]
+
 
 @dataclass(frozen=True, eq=False)
 class Batches:
-    """Factors of the columns in each batch, and what other batches get theirs by."""
+    """What batches do to rows, and what other batches get theirs by."""
 
     names: tuple[str, ...]
     factors: np.ndarray  # (n_batches, n_features)
     # (n_clusters, n_features): of unit rows of each cluster, without factors.
     means: np.ndarray
     noise: np.ndarray  # (n_features,): variance of unit rows inside of clusters
+    taken_out_by: TakenOutBy = "factors"
+    # Near rows of other batches in clusters found without batches, over what their
+    # number would be if batches did not matter there.
+    mixing: float = 1.0
+    # (n_batches, m): of rows of the embedding; None where factors were enough.
+    shifts: np.ndarray | None = None
+    # (s, m): rows of the fit in the embedding, less shifts, that new batches look for
+    # neighbours among.
+    sample: np.ndarray | None = None
+
+    @property
+    def has_factors(self) -> bool:
+        """Whether some factor is not 1."""
+        return bool((self.factors != 1).any())
 
     def codes(self, names: np.ndarray) -> np.ndarray:
         """Return the number of each row's batch, -1 for one that is not known."""
@@ -49,6 +66,23 @@ class Batches:
             factors = fit.factors
 
         return factors
+
+
+def no_factors(
+    X: Matrix, codes: np.ndarray, names: tuple[str, ...], labels: np.ndarray, k: int
+) -> Batches:
+    """Return batches that do nothing to columns, given clusters of the rows."""
+    squares = Scaled(X, rows=_inverse_lengths(X)).column_sqnorms()
+    groups = BatchGroups.of(X, codes, labels, len(names), k)
+    sizes = groups.counts.sum(axis=0).astype(float)
+
+    return Batches(
+        names=names,
+        factors=np.ones((len(names), X.shape[1])),
+        means=groups.sums.sum(axis=0) * HOST.ratio(1.0, sizes)[:, None],
+        noise=groups.noise(squares),
+        taken_out_by="nothing",
+    )
 
 
 def without_factors(X: Matrix, factors: np.ndarray, codes: np.ndarray) -> Matrix:

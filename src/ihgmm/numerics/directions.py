@@ -9,11 +9,16 @@ from ihgmm.numerics.eigen import GramOperator, leading_directions, leading_eigen
 from ihgmm.numerics.embedding import Embedding
 from ihgmm.numerics.krylov import EigenPairs
 from ihgmm.numerics.recipe import Recipe
+from ihgmm.numerics.roots import RootColumns
 from ihgmm.policy import Leading
 
 
-def fit_embedding(X: Matrix, n_clusters: int, recipe: Recipe) -> Embedding:
+def fit_embedding(
+    X: Matrix, n_clusters: int, recipe: Recipe, roots: RootColumns | None = None
+) -> Embedding:
     """Return the map to the leading eigenvectors of the Gram matrix of rows.
+
+    ``X`` has the rows as they are prepared: with ``roots``, these are taken already.
 
     The Gram matrix is that of unit rows, of rows as they are, or the hollow one of the
     paper. Rows count by their weights.
@@ -46,6 +51,7 @@ def fit_embedding(X: Matrix, n_clusters: int, recipe: Recipe) -> Embedding:
         hollow=hollow,
         unit_norm=recipe.unit_norm,
         unit=X.unit,
+        roots=roots,
     )
 
 

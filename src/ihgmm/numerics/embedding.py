@@ -1,7 +1,9 @@
 """From rows of data to coordinates: a map that takes any row, new or old.
 
-A row solves its own line of the eigenvectors' equation: with ``v = A.T @ u`` that is
-``a @ v = (eigenvalue + diagonal) * coordinate``, the diagonal being ``a @ a`` or none.
+With A the rows of the fit and u an eigenvector of their Gram matrix, ``v = A.T @ u`` is
+a direction. The coordinate of a row a solves its own line of the equation of u: ``a @ v
+= (eigenvalue + diagonal) * coordinate``. The diagonal is ``a @ a`` if that of the Gram
+matrix was set to zero, and else 0.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import numpy as np
 
 from ihgmm.matrix import Matrix, Ops, Tall
 from ihgmm.numerics.krylov import signal_weights
+from ihgmm.numerics.roots import RootColumns
 from ihgmm.policy import Leading, Small
 
 Space = Literal["eigenvectors", "projected"]
@@ -34,8 +37,9 @@ class Embedding:
     unit_rows: bool  # whether rows of data are brought to unit length first
     hollow: bool = False  # whether the Gram matrix has a zero diagonal
     unit_norm: bool = True  # whether the coordinates of a row are brought to unit norm
-    unit: float = 1.0  # of the data, as a matrix has it
-    space: Space = "eigenvectors"  # in which rows are compared
+    unit: float = 1.0  # of the rows of the fit: see Metadata.unit
+    space: Space = "eigenvectors"  # the space in which rows are compared
+    roots: RootColumns | None = None  # what is done to rows first; None: nothing
 
     @classmethod
     def of_signal(
@@ -48,22 +52,23 @@ class Embedding:
         hollow: bool = False,
         unit_norm: bool = True,
         unit: float = 1.0,
+        roots: RootColumns | None = None,
     ) -> Embedding:
         """Return the map of those directions that carry signal, weighted by it.
 
         ``directions``, (p, m), and ``eigenvalues`` come with the leading ones first;
         these all have weight 1.
         """
-        # With as many directions as features, none of them is there to show noise.
-        has_all_directions = len(eigenvalues) == len(directions)
-        noise = 0.0 if has_all_directions else None
+        # With as many directions as features, none is left over to estimate noise from.
+        n_features = len(directions)
+        noise = 0.0 if len(eigenvalues) == n_features else None
         weights = signal_weights(eigenvalues, n_leading, noise)
 
-        # A direction without any data in it is rounding.
+        # A direction of next to no length, along which no data lie, is rounding.
         lengths = np.linalg.norm(directions, axis=0)
         has_data = lengths >= Leading.LEAST_LENGTH * lengths.max()
         is_used = (weights > 0) & has_data
-        is_used[0] |= not is_used.any()
+        is_used[0] |= not is_used.any()  # one at least
 
         return cls(
             directions=directions[:, is_used],
@@ -73,12 +78,18 @@ class Embedding:
             hollow=hollow,
             unit_norm=unit_norm,
             unit=unit,
+            roots=roots,
         )
+
+    def prepared(self, X: Matrix) -> Matrix:
+        """Return rows as they were when the directions were found: perhaps rooted."""
+        return X if self.roots is None else self.roots(X)
 
     def in_space(self, space: Space) -> Embedding:
         """Return the same map for comparing rows in a space, whatever it was before.
 
-        Columns are eigenvectors, or rows are projected on the leading directions.
+        In "eigenvectors" columns are eigenvectors; in "projected" rows are projected on
+        the leading directions.
         """
         return replace(self, space=space)
 
@@ -97,6 +108,10 @@ class Embedding:
 
         They are the same in every space, and have no weights.
         """
+        return self.coordinates_of_prepared(self.prepared(X))
+
+    def coordinates_of_prepared(self, X: Matrix) -> Tall:
+        """Return what :meth:`coordinates` does, of rows that are prepared already."""
         unit_ratio = X.unit / self.unit
         if unit_ratio > Small.HUGE and not self.unit_rows:
             raise ValueError(
@@ -105,7 +120,7 @@ class Embedding:
             )
 
         products = X @ self.directions  # (n, m)
-        solve = partial(self._solve, 1.0 if self.unit_rows else unit_ratio)
+        solve = partial(self._solve, unit_ratio)
         coordinates = X.ops.row_map(solve, products, X.sqnorms, width=products.shape[1])
         return X.ops.persist(coordinates)
 
@@ -115,13 +130,13 @@ class Embedding:
         """Solve the equation of each row for its coordinates.
 
         ``products`` are ``a @ v`` and ``sqnorms`` are ``a @ a``, in the unit of new
-        data, which is ``unit_ratio`` times that of the fit. Both sides are divided by
-        the largest eigenvalue.
+        data, which is ``unit_ratio`` times that of the fit; directions are in that of
+        the fit. Both sides are divided by the largest eigenvalue.
         """
         largest = float(np.abs(self.eigenvalues).max()) or 1.0
 
-        if self.unit_rows:
-            scales = ops.ratio(unit_ratio / largest, ops.xp.sqrt(sqnorms))
+        if self.unit_rows:  # they have no unit, and the Gram matrix its diagonal
+            scales = ops.ratio(1.0 / largest, ops.xp.sqrt(sqnorms))
             right_sides = products * ops.cast_like(scales, products)[:, None]
         else:
             right_sides = products * (unit_ratio / largest)
@@ -137,7 +152,7 @@ class Embedding:
         return ops.xp.where(has_no_solution, zeros, right_sides / divisors)
 
     def rows(self, ops: Ops, coordinates: Tall) -> Tall:
-        """Return coordinates as they are compared: weighted, as a rule at unit norm."""
+        """Return coordinates to compare rows by: weighted, perhaps at unit norm."""
         n_coordinates = coordinates.shape[1]
         return ops.row_map(self._weighted_rows, coordinates, width=n_coordinates)
 

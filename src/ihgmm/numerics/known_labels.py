@@ -7,7 +7,7 @@ clusters may start and by which they are numbered.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -26,6 +26,31 @@ class KnownLabels:
     classes: np.ndarray | None = None  # (n,): of users, who may err; class j: cluster j
     start: np.ndarray | None = None  # (n,): of an older model, to start from
     start_weights: np.ndarray | None = None  # (n,): how much rows tell of their cluster
+    # Whether a row of known class weighs as much as any other; else a few weigh more.
+    counts_as_any_other: bool = False
+
+    @property
+    def has_classes(self) -> bool:
+        """Whether the class of a row is known."""
+        return self.classes is not None and bool((self.classes >= 0).any())
+
+    def has_all_classes(self, k: int) -> bool:
+        """Tell whether rows of each of k classes are known."""
+        return self.has_classes and len(self._known_clusters(k)) == k
+
+    def _known_clusters(self, k: int) -> np.ndarray:
+        """Return the clusters, of k, that are classes of known rows."""
+        assert self.classes is not None
+        return np.flatnonzero(np.bincount(self.classes[self.classes >= 0], minlength=k))
+
+    def hide(self, is_hidden: np.ndarray) -> KnownLabels:
+        """Return what is known where the classes of some rows are hidden."""
+        assert self.classes is not None
+        return replace(self, classes=np.where(is_hidden, -1, self.classes))
+
+    def as_any_other(self) -> KnownLabels:
+        """Return the same, of rows of known class that weigh as much as any other."""
+        return replace(self, counts_as_any_other=True)
 
     def of_rows(self, rows: np.ndarray | slice) -> KnownLabels:
         """Return what is known of some rows: a mask, positions or a slice."""
@@ -35,7 +60,8 @@ class KnownLabels:
         def select(values: np.ndarray | None) -> np.ndarray | None:
             return None if values is None else values[rows]
 
-        return KnownLabels(
+        return replace(
+            self,
             classes=select(self.classes),
             start=select(self.start),
             start_weights=select(self.start_weights),
@@ -67,9 +93,10 @@ class KnownLabels:
         Else a few of them would hardly be heard. Of ``HALF`` known rows a class, their
         weight is that of all other rows together; of more, it is larger.
         """
-        if self.classes is None or self.classes.max() < 0:
+        if not self.has_classes or self.counts_as_any_other:
             return weights
 
+        assert self.classes is not None
         is_known = self.classes >= 0
         n_classes = len(np.unique(self.classes[is_known]))
         known_per_class = is_known.sum() / n_classes
@@ -82,7 +109,7 @@ class KnownLabels:
     def agreeing_starts(
         self, ops: Ops, spaces: Sequence[Tall], starts: Sequence[Tall], k: int
     ) -> list[Tall]:
-        """Return starts that agree with the labels, and those that come from them.
+        """Return starts, and those that come from the labels of an older model.
 
         Parameters
         ----------
@@ -98,22 +125,47 @@ class KnownLabels:
         Returns
         -------
         starts : list of arrays of shape (k, n)
-            The starts given, their clusters in the order of classes; then memberships
-            by the nearest mean of the rows of each class, and of each old cluster.
+            The starts given; then memberships by the nearest mean of the rows of each
+            old cluster.
         """
         starts = list(starts)
-        if self.classes is not None:
-            starts = [self._in_order_of_classes(ops, start, k) for start in starts]
+        if self.start is None:
+            return starts
 
-        for labels in (self.classes, self.start):
-            if labels is None:
-                continue
-            # Where all rows have labels, spaces do not matter.
-            has_all_labels = not (labels < 0).any()
-            for rows in spaces[:1] if has_all_labels else spaces:
-                members = members_by_nearest_mean(ops.to_host(rows), labels, k)
-                starts.append(ops.cast_like(members, rows))
+        # Where all rows have labels, spaces do not matter.
+        has_all_labels = not (self.start < 0).any()
+        for rows in spaces[:1] if has_all_labels else spaces:
+            members = members_by_nearest_mean(ops.to_host(rows), self.start, k)
+            starts.append(ops.cast_like(members, rows))
         return starts
+
+    def starts_of_classes(
+        self, ops: Ops, spaces: Sequence[Tall], starts: Sequence[Tall], k: int
+    ) -> list[Tall]:
+        """Return memberships, (k, n), by the nearest mean of the rows of each class.
+
+        Clusters without known rows begin as in the ``starts``, which were found without
+        classes: there they have the means of clusters that go with no class. Where
+        every class has known rows, starts do not matter.
+        """
+        assert self.classes is not None
+        is_known_cluster = np.isin(np.arange(k), self._known_clusters(k))
+
+        class_starts = []
+        for rows in spaces:
+            host_rows = ops.to_host(rows)
+            if is_known_cluster.all():
+                members = members_by_nearest_mean(host_rows, self.classes, k)
+                class_starts.append(ops.cast_like(members, rows))
+                continue
+
+            for start in starts:
+                in_order = ops.to_host(self._in_order_of_classes(ops, start, k))
+                centers = HOST.unit_rows(in_order @ host_rows)
+                centers[is_known_cluster] = 0.0
+                members = members_by_nearest_mean(host_rows, self.classes, k, centers)
+                class_starts.append(ops.cast_like(members, rows))
+        return class_starts
 
     def _in_order_of_classes(self, ops: Ops, start: Tall, k: int) -> Tall:
         """Return memberships, (k, n), whose clusters agree with classes the most."""
@@ -153,16 +205,24 @@ class KnownLabels:
 NOTHING_KNOWN = KnownLabels()
 
 
-def members_by_nearest_mean(rows: np.ndarray, labels: np.ndarray, k: int) -> np.ndarray:
+def members_by_nearest_mean(
+    rows: np.ndarray,
+    labels: np.ndarray,
+    k: int,
+    other_centers: np.ndarray | None = None,
+) -> np.ndarray:
     """Return memberships, (k, n), of rows by the nearest mean of those with labels.
 
-    Rows with a label keep it. ``rows`` are of unit length.
+    Rows with a label keep it. ``rows`` are of unit length. Clusters without a label may
+    have other centres, (k, m), which are zero for all others.
     """
     is_member = (labels[:, None] == np.arange(k)).astype(rows.dtype)  # (n, k)
     centers = HOST.unit_rows(is_member.T @ rows)  # (k, m)
+    if other_centers is not None:
+        centers += other_centers
 
-    # Clusters without such a row begin at the one that is farthest from all means.
-    for cluster in np.flatnonzero(~is_member.any(axis=0)):
+    # Clusters without a mean begin at the row that is farthest from all means.
+    for cluster in np.flatnonzero(~centers.any(axis=1)):
         has_center = centers.any(axis=1)
         cosines = rows @ centers[has_center].T
         nearest_cosine = cosines.max(axis=1, initial=-1.0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal, assert_never
 
 import numpy as np
@@ -12,14 +12,14 @@ from ihgmm.matrix import HOST, Ops, Tall
 from ihgmm.matrix.threads import one_thread
 from ihgmm.numerics.kmeans import kmeans_rule
 from ihgmm.numerics.known_labels import NOTHING_KNOWN, KnownLabels
-from ihgmm.numerics.mixture import TiedClusters, tied_clusters
-from ihgmm.numerics.neighbors import neighbor_rule
+from ihgmm.numerics.known_rules import clusters_of_classes
+from ihgmm.numerics.neighbor_walk import clusters_by_neighbors, walk_size
 from ihgmm.numerics.rules import FittedRule, LinearRule
-from ihgmm.numerics.starts import starting_members
+from ihgmm.numerics.training import TrainingRows, Trial, settle_on_all_rows, try_spaces
 from ihgmm.policy import Labelling
 
-Assignment = Literal["tied", "kmeans", "neighbors"]
-ASSIGNMENTS: tuple[Assignment, ...] = ("tied", "kmeans", "neighbors")
+Assignment = Literal["tied", "kmeans"]
+ASSIGNMENTS: tuple[Assignment, ...] = ("tied", "kmeans")
 
 
 def learn_rule(
@@ -34,6 +34,8 @@ def learn_rule(
     max_iter: int = 300,
     seed: int = 0,
     known_labels: KnownLabels = NOTHING_KNOWN,
+    by_neighbors: bool = False,
+    measure_clearness: bool = False,
     ops: Ops = HOST,
 ) -> FittedRule:
     """Learn from rows of an embedding how to label.
@@ -45,9 +47,9 @@ def learn_rule(
         method.
     n_clusters : int
         Number of clusters.
-    method : {"tied", "kmeans", "neighbors"}
-        Gaussian clusters of one covariance, k-means, or the graph of neighbours.
-        K-means serves also where tied clusters vanish.
+    method : {"tied", "kmeans"}
+        Gaussian clusters of one covariance, or k-means, which serves also where tied
+        clusters vanish.
     weights : array of shape (n,), optional
         How much rows count.
     by_angle : bool
@@ -60,6 +62,10 @@ def learn_rule(
         Cap on the iterations of k-means or tied clusters.
     known_labels : KnownLabels
         What is known of the rows; only tied clusters learn from it.
+    by_neighbors : bool
+        Whether neighbours teach the rule of tied clusters.
+    measure_clearness : bool
+        Whether to say how clear clusters are even if neighbours do not teach.
     ops : Ops
         What serves the rows.
 
@@ -79,25 +85,25 @@ def learn_rule(
 
     # One thread: sums, and so labels, never depend on how many there are.
     with one_thread():
-        trial = _Trial()
+        trial = Trial()
+        precise_rows = rows
         if len(spaces) > 1 or method == "tied":
-            rows, trial = _try_spaces(rows, n_clusters)
+            # Classes have no part in this trial: it shows what rows say by themselves.
+            without_classes = known_labels.without_classes()
+            rows = rows.with_known_labels(without_classes)
+            rows, trial = try_spaces(rows, n_clusters)
+            rows = rows.with_known_labels(known_labels)
 
         match method:
             case "tied" if trial.clusters is not None:
-                clusters = _settle_on_all_rows(
-                    rows, trial, trial.clusters, n_clusters, max_iter
-                )
-                return FittedRule(
-                    rule=LinearRule(
-                        coefficients=clusters.coefficients,
-                        intercepts=clusters.intercepts,
-                        signed=signed,
-                    ),
-                    space=trial.space,
-                    n_iter=clusters.n_iter,
-                    bic_gain=trial.clusters.bic_gain,
-                    shrinkage=clusters.shrinkage,
+                return _rule_of_clusters(
+                    rows,
+                    precise_rows,
+                    trial,
+                    n_clusters,
+                    by_neighbors=by_neighbors,
+                    measure_clearness=measure_clearness,
+                    max_iter=max_iter,
                 )
 
             case "tied" | "kmeans":
@@ -111,160 +117,66 @@ def learn_rule(
                 )
                 return replace(fitted, space=trial.space)
 
-            case "neighbors":
-                voters = rows.host_rows(trial.space)[: Labelling.GRAPH_ROWS]
-                rule = neighbor_rule(voters, n_clusters)
-                return FittedRule(rule=rule, space=trial.space)
             case _:
                 assert_never(method)
 
 
-@dataclass(frozen=True, eq=False)
-class TrainingRows:
-    """The rows that a rule is learnt from, in one space or several."""
+def _rule_of_clusters(
+    rows: TrainingRows,
+    precise_rows: TrainingRows,
+    trial: Trial,
+    k: int,
+    *,
+    by_neighbors: bool,
+    measure_clearness: bool,
+    max_iter: int,
+) -> FittedRule:
+    """Return the rule of tied clusters, taught by classes or by neighbours.
 
-    ops: Ops  # what serves them
-    spaces: Sequence[Tall]  # (n, m) each
-    weights: np.ndarray  # (n,)
-    known_labels: KnownLabels
-    by_angle: bool  # whether they are of unit length
-    signed: bool  # whether opposite rows are of one cluster
-
-    def __len__(self) -> int:
-        return int(self.spaces[0].shape[0])
-
-    def in_single_precision(self) -> TrainingRows:
-        """Return the rows in float32."""
-        xp = self.ops.xp
-        return replace(
-            self, spaces=[xp.astype(rows, xp.float32) for rows in self.spaces]
-        )
-
-    def first(self, n_rows: int) -> TrainingRows:
-        """Return the first rows, of which all are in an order that looks random."""
-        return replace(
-            self,
-            spaces=[rows[:n_rows, ...] for rows in self.spaces],
-            weights=self.weights[:n_rows],
-            known_labels=self.known_labels.of_rows(slice(n_rows)),
-        )
-
-    def on_host(self) -> TrainingRows:
-        """Return the rows in the memory of the host."""
-        host_spaces = [self.ops.to_host(rows) for rows in self.spaces]
-        return replace(self, ops=HOST, spaces=host_spaces)
-
-    def host_rows(self, space: int) -> np.ndarray:
-        """Return the rows in one space, on the host and in float64."""
-        return self.ops.to_host(self.spaces[space]).astype(np.float64, copy=False)
-
-    def starts(self, k: int) -> list[Tall]:
-        """Return memberships, (k, n), from which clusters start."""
-        starts = starting_members(
-            self.ops,
-            self.spaces,
-            k,
-            self.weights,
-            by_angle=self.by_angle,
-            signed=self.signed,
-        )
-        return self.known_labels.agreeing_starts(self.ops, self.spaces, starts, k)
-
-    def fit_clusters(
-        self,
-        space: int,
-        starts: Sequence[Tall],
-        *,
-        shrinkages: Sequence[float],
-        prior: Tall | None,
-        max_iter: int,
-        least_gain: float = -np.inf,
-    ) -> TiedClusters | None:
-        """Fit tied clusters to the rows in one space."""
-        return tied_clusters(
-            self.spaces[space],
-            starts,
-            self.known_labels.reweighted(self.weights),
-            shrinkages=shrinkages,
-            least_gain=least_gain,
-            signed=self.signed,
-            prior=prior,
-            max_iter=max_iter,
-            ops=self.ops,
-        )
-
-
-@dataclass(frozen=True, eq=False)
-class _Trial:
-    """The best of the clusters that were tried, and in which space that was."""
-
-    clusters: TiedClusters | None = None  # None where clusters vanish in all spaces
-    space: int = 0
-    is_settled: bool = False  # whether they have seen all rows, and ended by themselves
-
-
-def _try_spaces(rows: TrainingRows, k: int) -> tuple[TrainingRows, _Trial]:
-    """Try tied clusters in each space, with a covariance of any shape and a sphere.
-
-    On the first rows all starts are tried in each space, or in the last alone where
-    clusters are more than directions. Also returned are all rows, with no more digits
-    than so many of them need.
+    ``trial`` has the clusters that the first rows come to by themselves. In single
+    precision rounding would choose among neighbours: these need ``precise_rows``.
     """
-    n_directions = rows.spaces[-1].shape[1]
-    n_trial = min(len(rows), max(Labelling.TRIAL_ROWS, Labelling.ROWS_A_CLUSTER * k))
-    is_heavy = n_trial * k * n_directions > Labelling.WORK
-    if is_heavy or n_trial < len(rows):
-        rows = rows.in_single_precision()
+    assert trial.clusters is not None
+    has_classes = rows.known_labels.has_classes
+    taught = None
+    if measure_clearness or (by_neighbors and not has_classes):
+        without_classes = precise_rows.known_labels.without_classes()
+        walk_rows = precise_rows.with_known_labels(without_classes)
+        walk_rows = walk_rows.first(walk_size(len(rows), k)).on_host()
+        taught = clusters_by_neighbors(walk_rows, trial, k)
 
-    trial_rows = rows.first(n_trial)
-    if not is_heavy:  # a device would only wait for so little
-        trial_rows = trial_rows.on_host()
-
-    starts = trial_rows.starts(k)
-    prior = trial_rows.known_labels.log_prior(trial_rows.ops, trial_rows.spaces[0], k)
-
-    trial = _Trial()
-    best_gain = -np.inf
-    first_space = len(rows.spaces) - 1 if k > n_directions else 0
-    for space in range(first_space, len(rows.spaces)):
-        clusters = trial_rows.fit_clusters(
-            space,
-            starts,
-            shrinkages=(Labelling.PULL, 1.0),
-            prior=prior,
-            max_iter=Labelling.ROUGH,
-            least_gain=best_gain,
+    of_classes = Trial()
+    if has_classes:
+        of_classes = clusters_of_classes(
+            rows,
+            trial,
+            k,
+            precise_rows=precise_rows,
+            by_neighbors=by_neighbors,
+            max_iter=max_iter,
         )
-        if clusters is not None:
-            has_ended = clusters.n_iter < Labelling.ROUGH
-            best_gain = clusters.bic_gain
-            trial = _Trial(
-                clusters=clusters,
-                space=space,
-                is_settled=has_ended and n_trial == len(rows),
-            )
 
-    return rows, trial
+    space = trial.space
+    if of_classes.clusters is not None:
+        clusters = of_classes.clusters
+        space = of_classes.space
+    elif by_neighbors and taught is not None:
+        clusters = taught.clusters
+    else:
+        clusters = settle_on_all_rows(rows, trial, trial.clusters, k, max_iter)
 
-
-def _settle_on_all_rows(
-    rows: TrainingRows, trial: _Trial, clusters: TiedClusters, k: int, max_iter: int
-) -> TiedClusters:
-    """Return the clusters of a trial, once they have settled on all rows."""
-    if trial.is_settled:
-        return clusters
-
-    space_rows = rows.spaces[trial.space]
-    prior = rows.known_labels.log_prior(rows.ops, space_rows, k)
-    start = clusters.memberships(rows.ops, space_rows, signed=rows.signed, prior=prior)
-    settled = rows.fit_clusters(
-        trial.space,
-        [start],
-        shrinkages=[clusters.shrinkage],
-        prior=prior,
-        max_iter=max_iter,
+    return FittedRule(
+        rule=LinearRule(
+            coefficients=clusters.coefficients,
+            intercepts=clusters.intercepts,
+            signed=rows.signed,
+        ),
+        space=space,
+        n_iter=clusters.n_iter,
+        bic_gain=trial.clusters.bic_gain,
+        shrinkage=clusters.shrinkage,
+        clearness=-np.inf if taught is None else taught.clearness,
     )
-    return clusters if settled is None else settled
 
 
 def gain_of_lines(rows: np.ndarray, n_clusters: int) -> float:

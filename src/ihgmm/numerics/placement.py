@@ -8,7 +8,7 @@ import numpy as np
 
 from ihgmm.matrix import HOST, Matrix, Tall
 from ihgmm.numerics.embedding import Embedding
-from ihgmm.numerics.rules import LinearRule, Rule, as_linear
+from ihgmm.numerics.rules import LinearRule
 from ihgmm.numerics.zero_rows import label_zero_rows
 
 
@@ -17,21 +17,32 @@ class Placement:
     """Labels by an embedding and a rule."""
 
     embedding: Embedding
-    rule: Rule
+    rule: LinearRule
+    # (n, m): of the rows that are to be placed, by their batches; None: they have none.
+    shifts: np.ndarray | None = None
 
-    @property
-    def linear_rule(self) -> LinearRule:
-        """The rule, of a placement that comes from a mixture or from k-means."""
-        return as_linear(self.rule)
+    def embedded(self, X: Matrix) -> Tall:
+        """Return rows of the embedding, (n, m), less the shifts of their batches."""
+        return self._less_shifts(self.embedding(X))
+
+    def _less_shifts(self, rows: Tall) -> Tall:
+        if self.shifts is None:
+            return rows
+        return rows - np.asarray(self.shifts, dtype=rows.dtype)
 
     def __call__(self, X: Matrix, embedded: Tall | None = None) -> Tall:
-        """Return the labels of rows, of which ``embedded`` may be known already."""
+        """Return the labels of rows, of which ``embedded`` may be known already.
+
+        What is known of them is less the shifts of their batches.
+        """
+        prepared = self.embedding.prepared(X)
         if embedded is None:
-            embedded = self.embedding(X)
+            coordinates = self.embedding.coordinates_of_prepared(prepared)
+            embedded = self._less_shifts(self.embedding.rows(X.ops, coordinates))
         labels = self.rule(X.ops, embedded)
 
         # Unless coordinates have unit norm, the origin is a point like others.
-        return label_zero_rows(X, labels) if self.embedding.unit_norm else labels
+        return label_zero_rows(prepared, labels) if self.embedding.unit_norm else labels
 
 
 @dataclass(frozen=True, eq=False)

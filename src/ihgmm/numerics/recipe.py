@@ -40,10 +40,12 @@ class Recipe:
         Whether embedded rows are scaled to unit norm, which removes their scale.
     tol : float, default=1e-2
         Largest angle, in radians, between the computed and the true leading subspace.
-    labels : {"tied", "kmeans", "neighbors"}, default="tied"
+    labels : {"tied", "kmeans"}, default="tied"
         How embedded rows become labels: by Gaussian clusters that share one covariance,
-        so that clusters may be longer in some directions; as in the paper; or by a
-        graph of nearest neighbours, for clusters of any shape.
+        so that clusters may be longer in some directions; or as in the paper.
+    neighbors : bool, default=True
+        Whether neighbours teach the rule of tied clusters: rows move towards theirs
+        while clusters are learnt. From 4 clusters and 150 rows on.
     n_init : int or "auto", default="auto"
         Starts of k-means. "auto" are as many as are cheap, from 10 to 50.
     max_iter : int, default=300
@@ -71,6 +73,7 @@ class Recipe:
     unit_norm: bool = True
     tol: float = 1e-2
     labels: Assignment = "tied"
+    neighbors: bool = True
     n_init: int | Literal["auto"] = "auto"
     max_iter: int = 300
     placement: Literal["embedding", "cosine"] = "embedding"
@@ -84,6 +87,7 @@ class Recipe:
         check_flag("unit_norm", self.unit_norm)
         check_number("tol", self.tol, above=0)
         check_choice("labels", self.labels, ASSIGNMENTS)
+        check_flag("neighbors", self.neighbors)
         check_count("n_init", self.n_init, words=("auto",))
         check_count("max_iter", self.max_iter)
         check_choice("placement", self.placement, ("embedding", "cosine"))

@@ -1,7 +1,6 @@
 """Rules: from rows of an embedding to labels of clusters.
 
-Every rule takes rows of any library and returns a label for each; a
-``LinearRule`` has scores and memberships too.
+A rule takes rows of any library, and returns scores, memberships or labels for each.
 """
 
 from __future__ import annotations
@@ -83,52 +82,19 @@ class LinearRule:
 
 
 @dataclass(frozen=True, eq=False)
-class NeighborRule:
-    """Labels by the vote of the nearest among known rows; the nearer count more."""
-
-    rows: np.ndarray  # (s, m): those that vote
-    labels: np.ndarray  # (s,)
-    n_neighbors: int
-
-    def in_order(self, order: np.ndarray) -> NeighborRule:
-        """Return the rule with its clusters in another order."""
-        return replace(self, labels=np.argsort(order)[self.labels])
-
-    def __call__(self, ops: Ops, rows: Tall) -> Tall:
-        """Return the label of each row."""
-        return ops.row_map(self._vote, rows, width=self.n_neighbors)
-
-    def _vote(self, ops: Ops, rows: Tall) -> Tall:
-        from sklearn.neighbors import KNeighborsClassifier  # few fits need it
-
-        classifier = KNeighborsClassifier(self.n_neighbors, weights="distance")
-        classifier.fit(self.rows, self.labels)
-
-        labels = classifier.predict(ops.to_host(rows))
-        return ops.to_device(labels.astype(np.intp), rows)
-
-
-Rule = LinearRule | NeighborRule
-
-
-def as_linear(rule: Rule) -> LinearRule:
-    """Return a rule that has to be linear, as those of mixtures and k-means are."""
-    if not isinstance(rule, LinearRule):
-        raise TypeError(f"A linear rule is needed here, and this is a {rule!r}.")
-    return rule
-
-
-@dataclass(frozen=True, eq=False)
 class FittedRule:
     """A rule that was learnt, and how."""
 
-    rule: Rule
+    rule: LinearRule
     space: int = 0  # the position of the space that was chosen
     n_iter: int = 0
     # Of tied clusters: log-likelihood a row over one Gaussian, less BIC's penalty;
     # minus infinity where the rule comes from elsewhere.
     bic_gain: float = -np.inf
     shrinkage: float = 1.0  # of their covariance towards a sphere
+    # How clear clusters are once neighbours have moved the rows: the same gain there;
+    # minus infinity where they have not.
+    clearness: float = -np.inf
 
     @property
     def is_mixture(self) -> bool:

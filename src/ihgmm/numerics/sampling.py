@@ -42,6 +42,8 @@ def sample_rows(
     if known_labels.classes is None:
         return rows
     known_rows = np.flatnonzero(known_labels.classes >= 0)
+    known_keys = ops.taken_ops.to_host(ops.take_rows(keys, known_rows))
+    known_rows = known_rows[np.argsort(known_keys, kind="stable")]
     known_rows = known_rows[sample_positions(len(known_rows), (size + 1) // 2)]
     other_rows = rows[~np.isin(rows, known_rows)]
     return np.append(known_rows, other_rows)[:size]

@@ -11,7 +11,7 @@ The method of the paper, and all that differ from it in the settings of a recipe
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -21,9 +21,11 @@ from ihgmm.numerics.directions import fit_embedding
 from ihgmm.numerics.embedding import SPACES, Embedding, Space
 from ihgmm.numerics.known_labels import NOTHING_KNOWN, KnownLabels
 from ihgmm.numerics.labels import gain_of_lines, learn_rule
+from ihgmm.numerics.neighbor_walk import neighbors_help
 from ihgmm.numerics.placement import Placement
 from ihgmm.numerics.recipe import DEFAULT, Recipe
-from ihgmm.numerics.rules import FittedRule, LinearRule, Rule, as_linear
+from ihgmm.numerics.roots import RootColumns
+from ihgmm.numerics.rules import FittedRule, LinearRule
 from ihgmm.numerics.sampling import clear_rows, sample_rows
 from ihgmm.numerics.zero_rows import nonzero_rows
 from ihgmm.policy import Labelling
@@ -42,6 +44,7 @@ class SpectralFit:
     placement: Placement  # how rows get there, and their labels
     space: Space  # whether rows are those of eigenvectors or of projected data
     n_iter: int  # iterations that labels took
+    clearness: float  # of clusters, if neighbours have moved rows; else -inf
     signs: Tall | None  # (n,): which way rows point along their cluster, if signed
     sample: np.ndarray  # (s, m): some of the rows, from which the labels were learnt
 
@@ -51,16 +54,19 @@ def spectral_clustering(
     n_clusters: int,
     recipe: Recipe = DEFAULT,
     *,
-    signed: bool = False,
     seed: int = 0,
     known_labels: KnownLabels = NOTHING_KNOWN,
+    roots: RootColumns | None = None,
+    measure_clearness: bool = False,
     steps: Steps | None = None,
 ) -> SpectralFit:
     """Cluster the rows of ``X`` by the leading eigenvectors of their Gram matrix.
 
-    X is finite and not all zero; its rows may have weights. With ``signed``, opposite
-    rows are of one cluster. Only k-means uses the seed. Clusters have the numbers that
-    known labels give them, where there are some.
+    X is finite and not all zero; its rows may have weights. Opposite rows are of one
+    cluster where X is ``signed``. Only k-means uses the seed. Clusters have the numbers
+    that known labels give them, where there are some. With ``roots`` the rows are
+    rooted first. How clear clusters are is measured where neighbours teach, or if asked
+    for.
 
     Examples
     --------
@@ -81,19 +87,27 @@ def spectral_clustering(
 
     # 1 and 2: the eigenvectors, and the coordinates of rows in them.
     with steps.step("eigenvectors"), X.threads():
-        embedding = fit_embedding(X, n_clusters, recipe)
-        coordinates = embedding.coordinates(X)
+        prepared = X if roots is None else roots(X)
+        embedding = fit_embedding(prepared, n_clusters, recipe, roots)
+        coordinates = embedding.coordinates_of_prepared(prepared)
 
     with steps.step("labels") as say:
         # 3: the rows to learn from, in each of the spaces that compete.
-        pattern_rows = _rows_with_pattern(X, coordinates, recipe, known_labels)
+        pattern_rows = _rows_with_pattern(prepared, coordinates, recipe, known_labels)
         spaces = SPACES if recipe.space == "auto" else (recipe.space,)
         embeddings = [embedding.in_space(space) for space in spaces]
-        sample = _draw_sample(ops, pattern_rows, embeddings, n_clusters)
+        sample = _draw_sample(
+            prepared,
+            pattern_rows,
+            embeddings,
+            n_clusters,
+            recipe,
+            measure_clearness=measure_clearness,
+        )
 
         # 4: the rule, and the space that shows clusters better.
         fitted = _learn_from_sample(
-            sample, n_clusters, recipe, signed=signed, seed=seed
+            sample, n_clusters, recipe, signed=X.signed, seed=seed
         )
         say(f"{recipe.labels}, {fitted.n_iter} iterations")
 
@@ -101,7 +115,7 @@ def spectral_clustering(
         embedding = embeddings[fitted.space]
         embedded = ops.persist(embedding.rows(ops, coordinates))
         clusters = _label_rows(
-            ops, embedded, pattern_rows, fitted, n_clusters, signed=signed
+            ops, embedded, pattern_rows, fitted, n_clusters, signed=X.signed
         )
 
     return SpectralFit(
@@ -111,8 +125,69 @@ def spectral_clustering(
         placement=Placement(embedding=embedding, rule=clusters.rule),
         space=embedding.space,
         n_iter=fitted.n_iter,
+        clearness=fitted.clearness,
         signs=clusters.signs,
         sample=sample.ops.to_host(sample.spaces[fitted.space]),
+    )
+
+
+def with_other_rule(
+    X: Matrix,
+    fit: SpectralFit,
+    fitted: FittedRule,
+    n_clusters: int,
+    *,
+    shifts: np.ndarray,
+    sample: np.ndarray,
+    known_labels: KnownLabels = NOTHING_KNOWN,
+) -> SpectralFit:
+    """Return the clusters of rows less their shifts, by a rule learnt from such rows.
+
+    Parameters
+    ----------
+    X : Matrix
+        The rows of the fit.
+    fit : SpectralFit
+        Their clusters before; the embedding stays.
+    fitted : FittedRule
+        The rule, of rows in one of ``SPACES``.
+    n_clusters : int
+        Number of clusters.
+    shifts : ndarray of shape (n, m)
+        What is taken off each row in the embedding.
+    sample : ndarray of shape (s, m)
+        Some rows less their shifts, which the rule was learnt from.
+    known_labels : KnownLabels
+        What is known of the rows.
+    """
+    ops = X.ops
+    embedding = fit.placement.embedding.in_space(SPACES[fitted.space])
+    rows = embedding.rows(ops, fit.coordinates)
+    embedded = ops.persist(rows - ops.to_device(shifts.astype(rows.dtype), rows))
+
+    subset = nonzero_rows(X)
+    if not subset.is_everything:
+        known_labels = known_labels.of_rows(subset.positions())
+        zeros = ops.xp.zeros_like(embedded)
+        embedded = subset.scatter(subset.select(embedded), zeros)
+
+    pattern_rows = _PatternRows(
+        subset=subset,
+        coordinates=subset.select(fit.coordinates),
+        weights=None if X.weights is None else subset.select(X.weights),
+        known_labels=known_labels,
+    )
+    clusters = _label_rows(
+        ops, embedded, pattern_rows, fitted, n_clusters, signed=False
+    )
+    return replace(
+        fit,
+        labels=clusters.labels,
+        rows=embedded,
+        placement=Placement(embedding=embedding, rule=clusters.rule),
+        space=embedding.space,
+        clearness=fitted.clearness,
+        sample=sample,
     )
 
 
@@ -151,12 +226,21 @@ class _Sample:
     is_clear: RowSubset  # those to learn from: the others drown in noise
     weights: np.ndarray | None  # of clear rows; None: all alike
     known_labels: KnownLabels  # of clear rows
+    by_neighbors: bool  # whether they do
+    measure_clearness: bool  # whether to say how clear clusters are in any case
 
 
 def _draw_sample(
-    ops: Ops, rows: _PatternRows, embeddings: list[Embedding], n_clusters: int
+    X: Matrix,
+    rows: _PatternRows,
+    embeddings: list[Embedding],
+    n_clusters: int,
+    recipe: Recipe,
+    *,
+    measure_clearness: bool,
 ) -> _Sample:
     """Draw the rows to learn from; there is one embedding for each space to try."""
+    ops = X.ops
     positions = sample_rows(
         ops, embeddings[0], rows.coordinates, n_clusters, rows.known_labels
     )
@@ -169,12 +253,22 @@ def _draw_sample(
     if rows.weights is not None:
         weights = sample_ops.to_host(ops.take_rows(rows.weights, clear_positions))
 
+    n_clear = len(clear_positions)
+    by_neighbors = (
+        recipe.neighbors
+        and recipe.unit_norm
+        and recipe.labels == "tied"
+        and (rows.known_labels.has_classes or neighbors_help(n_clear, n_clusters))
+    )
+
     return _Sample(
         ops=sample_ops,
         spaces=[embedding.rows(sample_ops, coordinates) for embedding in embeddings],
         is_clear=is_clear,
         weights=weights,
         known_labels=rows.known_labels.of_rows(clear_positions),
+        by_neighbors=by_neighbors,
+        measure_clearness=measure_clearness,
     )
 
 
@@ -193,6 +287,8 @@ def _learn_from_sample(
         max_iter=recipe.max_iter,
         seed=seed,
         known_labels=sample.known_labels,
+        by_neighbors=sample.by_neighbors,
+        measure_clearness=sample.measure_clearness,
         ops=sample.ops,
     )
 
@@ -201,7 +297,7 @@ def _learn_from_sample(
 class _LabelledRows:
     """The labels of all rows, by a rule whose clusters have their final numbers."""
 
-    rule: Rule
+    rule: LinearRule
     labels: Tall  # (n,)
     signs: Tall | None  # (n,): which way rows point along their cluster, if signed
 
@@ -222,7 +318,7 @@ def _label_rows(
 
     signs = None
     if signed:
-        signs, rule = _turn_clusters(ops, rows, labels, as_linear(rule), n_clusters)
+        signs, rule = _turn_clusters(ops, rows, labels, rule, n_clusters)
 
     if not subset.is_everything:
         labels = ops.persist(subset.scatter(labels))
@@ -237,7 +333,7 @@ def _number_clusters(
     pattern_rows: _PatternRows,
     fitted: FittedRule,
     n_clusters: int,
-) -> tuple[Tall, Rule]:
+) -> tuple[Tall, LinearRule]:
     """Return labels of rows, and the rule, with clusters in the order of their numbers.
 
     The largest cluster is the first, unless known labels give the numbers.
@@ -272,8 +368,12 @@ def looks_signed(X: Matrix, fit: SpectralFit, n_clusters: int) -> bool:
     """Tell whether opposite rows seem to be of one kind, by the gain of lines.
 
     With one row in ten flipped they gain 0.5 to 1, in noise up to 0.4. Real sets come
-    up to 0.5, where clusters lie opposite each other: the mean is near 0.
+    up to 0.5, where clusters lie opposite each other: the mean is near 0. Where X is
+    ``signed`` nobody has to guess, and the answer is no.
     """
+    if X.signed:
+        return False
+
     gain = gain_of_lines(fit.sample, n_clusters)
     # Clusters that lie on one side lose log 2: such a gain shows it in any case.
     is_certain = gain > np.log(2)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ihgmm.matrix import Matrix, Metadata, Ops, Tall, as_matrix, ops_of, with_gaps
+from ihgmm.matrix import Matrix, Ops, Tall, as_matrix, ops_of, with_gaps
 from ihgmm.matrix.threads import row_ranges
 from ihgmm.numerics.eigen import leading_directions
 from ihgmm.numerics.missing import Filler, learn_filler, sampled_cells
@@ -173,7 +173,7 @@ def learn_cell_filler(X: Matrix) -> CellFiller:
     limit = largest_usual_distance(distances.relative, n_samples)
     is_wild = distances.are_wild(limit)
     cleaned = as_matrix(np.where(is_wild, np.nan, cells)).with_metadata(
-        Metadata(unit=X.unit)
+        X.metadata.of_taken_rows()
     )
     filler = CellFiller.of(learn_filler(cleaned, ranks=_low_ranks(X.shape[1])))
 

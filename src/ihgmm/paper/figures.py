@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -45,9 +46,11 @@ LEGEND: dict[str, Any] = {"loc": "outside lower center", "frameon": False}
 def draw_study(study: Study, summary: list[Summary], folder: Path) -> list[str]:
     """Draw every figure of a study to look at and for print; return the file names."""
     figures = {} if study.maps else {study.name: _curves(study, summary)}
+
     drawn = {s.panel for s in summary}
     for chart in study.maps:
-        if drawn & {panel.name for panel in chart.panels}:
+        names = {panel.name for panel in chart.panels}
+        if drawn & names:
             figures[f"{study.name}-{chart.name}"] = _heat_map(study, chart, summary)
 
     files = []
@@ -66,17 +69,16 @@ def _curves(study: Study, summary: list[Summary]) -> Figure:
 
     drawn = {s.panel for s in summary}
     panels = [panel for panel in study.panels if panel.name in drawn]
-    columns = [(panel, noise) for panel in panels for noise in NOISE_NAMES]
-    figure = Figure((2.6 * len(columns) + 0.6, 5.4), layout="constrained")
-    axes = figure.subplots(2, len(columns), squeeze=False, sharex="col", sharey="row")
+    columns = list(product(panels, NOISE_NAMES))
+    n_columns = len(columns)
+    figure = Figure((2.6 * n_columns + 0.6, 5.4), layout="constrained")
+    axes = figure.subplots(2, n_columns, squeeze=False, sharex="col", sharey="row")
 
     lines: dict[str, Line2D] = {}
     for (panel, noise), (upper, lower) in zip(columns, axes.T, strict=True):
         points = [s for s in summary if (s.panel, s.noise) == (panel.name, noise)]
         lines |= _draw_methods(upper, lower, points)
-        noise_title = f"{noise.capitalize()} noise ({NOISE_NAMES[noise]})"
-        upper.set_title(f"{panel.title}\n{noise_title}", fontsize=9)
-        lower.set_xlabel(panel.symbol)
+        _name_column(upper, lower, panel, noise)
 
     axes[0, 0].set(ylabel="misclassification rate", ylim=(-0.02, None))
     axes[1, 0].set(ylabel="exact recovery", ylim=(-0.05, 1.05))
@@ -86,12 +88,26 @@ def _curves(study: Study, summary: list[Summary]) -> Figure:
         ax.tick_params(labelsize=8)
 
     # Six names side by side need the width of at least four panels.
-    n_columns = len(lines) if len(columns) >= 4 else 3
-    figure.legend(lines.values(), lines.keys(), **LEGEND, ncols=n_columns, fontsize=9)
-    reps = sorted({s.reps for s in summary})
-    count = f"{reps[0]}" if len(reps) == 1 else f"{reps[0]} to {reps[-1]}"
-    figure.suptitle(f"{study.title} ({count} repetitions)", fontsize=11)
+    n_names = len(lines) if n_columns >= 4 else 3
+    figure.legend(lines.values(), lines.keys(), **LEGEND, ncols=n_names, fontsize=9)
+    figure.suptitle(f"{study.title} ({_count_of_reps(summary)})", fontsize=11)
     return figure
+
+
+def _name_column(upper: Axes, lower: Axes, panel: Panel, noise: str) -> None:
+    """Write above a panel what it shows, and below it what varies."""
+    noise_title = f"{noise.capitalize()} noise ({NOISE_NAMES[noise]})"
+    upper.set_title(f"{panel.title}\n{noise_title}", fontsize=9)
+    lower.set_xlabel(panel.symbol)
+
+
+def _count_of_reps(summary: list[Summary]) -> str:
+    """Return how often samples were drawn, at least and at most."""
+    reps = [s.reps for s in summary]
+    minimum = min(reps)
+    maximum = max(reps)
+    count = f"{minimum}" if minimum == maximum else f"{minimum} to {maximum}"
+    return f"{count} repetitions"
 
 
 def _draw_methods(upper: Axes, lower: Axes, points: list[Summary]) -> dict[str, Line2D]:
@@ -99,12 +115,16 @@ def _draw_methods(upper: Axes, lower: Axes, points: list[Summary]) -> dict[str, 
     lines = {}
     for method, style in CURVES.items():
         curve = [point for point in points if point.method == method]
-        if curve:
-            style = {"linewidth": 1.3, "markersize": 4.5, **style}
-            x = [point.x for point in curve]
-            upper.plot(x, [point.rate for point in curve], **style)
-            shares = [point.exact_share for point in curve]
-            (lines[method],) = lower.plot(x, shares, **style)
+        if not curve:
+            continue
+
+        x = [point.x for point in curve]
+        rates = [point.rate for point in curve]
+        shares = [point.exact_share for point in curve]
+
+        style = {"linewidth": 1.3, "markersize": 4.5, **style}
+        upper.plot(x, rates, **style)
+        (lines[method],) = lower.plot(x, shares, **style)
     return lines
 
 
@@ -112,15 +132,19 @@ def grid(chart: Map, summary: list[Summary], method: str) -> np.ndarray:
     """Return errors, exact shares and draws by panel and value; NaN if not run."""
     rows = {panel.name: row for row, panel in enumerate(chart.panels)}
     columns = {float(x): column for column, x in enumerate(chart.panels[0].values)}
+
     sums = np.zeros((3, len(rows), len(columns)))
     for s in summary:
         if s.method == method and s.panel in rows and s.x in columns:
             row = rows[s.panel]
             column = columns[s.x]
-            sums[:, row, column] += s.reps * np.array([s.rate, s.exact_share, 1])
+            figures = np.array([s.rate, s.exact_share, 1])
+            sums[:, row, column] += s.reps * figures
 
-    sums[:, sums[2] == 0] = np.nan
-    sums[:2] /= sums[2]
+    # Sums over draws become means.
+    n_draws = sums[2]
+    sums[:, n_draws == 0] = np.nan
+    sums[:2] /= n_draws
     return sums
 
 
@@ -131,10 +155,10 @@ def _heat_map(study: Study, chart: Map, summary: list[Summary]) -> Figure:
 
     methods = list(study.methods)
     edges = _cell_edges(np.array(chart.panels[0].values))
-    grids = [grid(chart, summary, method) for method in methods]
-    errors = [cells[0] for cells in grids]
-    exact_shares = [cells[1] for cells in grids]
-    draws_a_cell = np.nanmean(grids[0][2])
+    grids = np.array([grid(chart, summary, method) for method in methods])
+    errors = grids[:, 0]  # (n_methods, n_panels, n_values)
+    exact_shares = grids[:, 1]
+    n_draws = grids[0, 2]
 
     height = 2.25 + 0.48 * len(chart.panels)
     figure = Figure((1.62 * len(methods) + 1.5, height), layout="constrained")
@@ -142,20 +166,23 @@ def _heat_map(study: Study, chart: Map, summary: list[Summary]) -> Figure:
 
     # Square roots, since one row in a hundred or in twenty is the question. Good is
     # bright in both rows, in a map that the colour-blind can read.
-    worst = max(np.nanmax(cells) for cells in errors)
-    of_errors = PowerNorm(0.5, 0, max(worst, 0.1))
-    bar = _draw_row(axes[0], edges, errors, "error", "cividis_r", of_errors)
-    ticks = [t for t in (0, 0.01, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8) if t <= worst]
-    bar.set_ticks(ticks, labels=[f"{tick:g}" for tick in ticks])
-    of_shares = PowerNorm(1, 0, 1)
-    _draw_row(axes[1], edges, exact_shares, "exact recovery", "cividis", of_shares)
+    worst = np.nanmax(errors)
+    norm = PowerNorm(0.5, 0, max(worst, 0.1))
+    bar = _draw_row(axes[0], edges, errors, "error", "cividis_r", norm)
+    _mark_rates(bar, worst)
+
+    norm = PowerNorm(1, 0, 1)
+    _draw_row(axes[1], edges, exact_shares, "exact recovery", "cividis", norm)
 
     lines = {}
     steps = _threshold_steps(chart, edges)
     for ax in axes.flat:
         lines = _draw_steps(ax, steps, n_rows=len(chart.panels))
     _name_axes(axes, chart, methods, edges)
-    figure.suptitle(f"{chart.title} ({draws_a_cell:.3g} draws a cell)", fontsize=11)
+
+    figure.suptitle(
+        f"{chart.title} ({np.nanmean(n_draws):.3g} draws a cell)", fontsize=11
+    )
     figure.legend(
         lines.values(),
         lines.keys(),
@@ -169,6 +196,12 @@ def _heat_map(study: Study, chart: Map, summary: list[Summary]) -> Figure:
     return figure
 
 
+def _mark_rates(bar: Colorbar, highest: float) -> None:
+    """Write rates beside a colour bar, none of them above the highest."""
+    rates = [r for r in (0, 0.01, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8) if r <= highest]
+    bar.set_ticks(rates, labels=[f"{rate:g}" for rate in rates])
+
+
 def _cell_edges(values: np.ndarray) -> np.ndarray:
     """Return the edges of cells around values, on a log axis."""
     middles = np.sqrt(values[1:] * values[:-1])
@@ -180,7 +213,7 @@ def _cell_edges(values: np.ndarray) -> np.ndarray:
 def _draw_row(
     axes: np.ndarray,
     edges: np.ndarray,
-    grids: list[np.ndarray],
+    grids: np.ndarray,
     name: str,
     colors: str,
     norm: Normalize,
@@ -190,6 +223,7 @@ def _draw_row(
         heights = np.arange(len(cells) + 1) - 0.5
         mesh = ax.pcolormesh(edges, heights, cells, cmap=colors, norm=norm)
         ax.set_facecolor("#dddddd")
+
     bar = axes[0].figure.colorbar(mesh, ax=axes, aspect=12, pad=0.01)
     bar.ax.tick_params(labelsize=7)
     bar.set_label(name, fontsize=8)
@@ -203,7 +237,9 @@ def _draw_steps(
     from matplotlib.patheffects import withStroke
 
     outline = withStroke(linewidth=2.6, foreground="black")
-    y = np.repeat(np.arange(n_rows + 1) - 0.5, 2)[1:-1]
+    row_edges = np.arange(n_rows + 1) - 0.5
+    y = np.repeat(row_edges, 2)[1:-1]
+
     lines = {}
     for name, (x, style) in steps.items():
         style = {"color": "white", "linewidth": 1.2, **style}
@@ -217,13 +253,15 @@ def _name_axes(
     """Write what stands along the axes of all maps."""
     for ax, method in zip(axes[0], methods, strict=True):
         ax.set_title(method, fontsize=9)
+
+    titles = [panel.title for panel in chart.panels]
     for ax in axes.flat:
         ax.set(xscale="log", xlim=(edges[0], edges[-1]))
         ax.set_xticks([0.1, 0.3, 1, 3], labels=["0.1", "0.3", "1", "3"])
         ax.minorticks_off()
-        titles = [panel.title for panel in chart.panels]
         ax.set_yticks(range(len(titles)), labels=titles)
         ax.tick_params(labelsize=7.5)
+
     axes[0, 0].set_ylabel(chart.symbol, fontsize=9)
     axes[1, 0].set_ylabel(chart.symbol, fontsize=9)
     axes[1, len(methods) // 2].set_xlabel(chart.panels[0].symbol, fontsize=9)
@@ -234,11 +272,13 @@ def threshold_constants(panel: Panel) -> dict[str, float]:
     n = panel.fixed["n_samples"]
     p = panel.fixed["n_features"]
     k = panel.fixed["n_clusters"]
+
     # Many rows, for figures that hardly depend on the draw (50,000 leave 0.5%, 1.5% at
     # R = 100), and few features, on which nothing that the limit knows depends.
     changes = {"n_samples": 50_000, "n_features": k + 1, "separation_constant": 1.0}
     options = {**panel.fixed, **changes}
     sample = panel.sampler(**options, random_state=0, return_params=True)
+
     limit = exact_recovery_limit(
         sample.labels, sample.scales, sample.centers, sample.noise_levels, n_samples=n
     )
@@ -256,8 +296,10 @@ def _threshold_steps(chart: Map, edges: np.ndarray) -> dict[str, tuple[Any, Any]
         x[(x < edges[0]) | (x > edges[-1])] = np.nan
         if np.isnan(x).all():
             continue
+
         legend = "IhSC, the paper's (C = 1)" if name == "IhSC" else name
-        if np.isin([c["Ndaoud 2022"] for c in constants], x).any():
+        of_ndaoud = [c["Ndaoud 2022"] for c in constants]
+        if np.isin(of_ndaoud, x).any():
             legend += "; Ndaoud 2022 at K = 2"
         steps[legend] = (x, style)
     return steps

@@ -22,7 +22,8 @@ Method = Callable[[Any, int], np.ndarray]
 
 
 def _labels(make: Any, sample: Any, seed: int, **options: Any) -> np.ndarray:
-    model = make(len(set(sample.labels)), random_state=seed, **options)
+    n_clusters = len(set(sample.labels))
+    model = make(n_clusters, random_state=seed, **options)
     with ignored(UnstableLabelsWarning):  # the table counts what is wrong
         return np.asarray(model.fit_predict(sample.X))
 
@@ -33,15 +34,19 @@ def _on_unit_rows(n_clusters: int, **options: Any) -> Any:
 
 def _psc_once(sample: Any, seed: int) -> np.ndarray:
     """Run PSC with a single, random start of k-means, as k-means itself is run."""
-    k = len(set(sample.labels))
-    rows = IhSC(k, recipe="psc", random_state=seed).fit(sample.X).embedding_
-    return np.asarray(KMeans(k, n_init=1, random_state=seed).fit_predict(rows))
+    n_clusters = len(set(sample.labels))
+    model = IhSC(n_clusters, recipe="psc", random_state=seed).fit(sample.X)
+
+    kmeans = KMeans(n_clusters, n_init=1, random_state=seed)
+    return np.asarray(kmeans.fit_predict(model.embedding_))
 
 
 def _refined(sample: Any, seed: int) -> np.ndarray:
     """Compare rows once more with the centres of the other rows, as IhGMM starts."""
     labels = _labels(IhSC.paper, sample, seed)
-    return to_host(refine_labels(sample.X, labels, len(set(sample.labels))).labels)
+    n_clusters = len(set(sample.labels))
+    refined = refine_labels(sample.X, labels, n_clusters)
+    return to_host(refined.labels)
 
 
 def label_oracle(sample: IhGMMSample) -> np.ndarray:
@@ -53,24 +58,31 @@ def label_oracle(sample: IhGMMSample) -> np.ndarray:
     """
     gram = sample.X @ sample.X.T
     sqnorms = gram.diagonal()
+    norms = np.sqrt(sqnorms)
+
     members = np.eye(len(sample.centers))[sample.labels]  # (n, n_clusters)
     is_same_cluster = members @ members.T
     of_same_cluster = gram * is_same_cluster
 
     # Row i of the weights is how much the others count where row i is to be placed.
-    weights = np.tile(1 / np.sqrt(sqnorms), (len(sqnorms), 1))
+    weights = np.tile(1 / norms, (len(norms), 1))
     np.fill_diagonal(weights, 0.0)
+
     for _ in range(5):
         cosines = _cosines_with_others(
             weights, of_same_cluster, is_same_cluster, sqnorms
         )
         # No row fits a centre without any noise: its squared sine is 1e-12 at least.
         cosines = cosines.clip(0, np.sqrt(1 - 1e-12))
-        weights = cosines / ((1 - cosines**2) * np.sqrt(sqnorms))
+        squared_sines = 1 - cosines**2
+        weights = cosines / (squared_sines * norms)
         np.fill_diagonal(weights, 0.0)
 
-    lengths = np.sqrt((weights * (weights @ of_same_cluster)) @ members)
-    return np.asarray(HOST.ratio((weights * gram) @ members, lengths).argmax(axis=1))
+    # Of each row with the sums of rows by cluster: (n, n_clusters).
+    products = (weights * gram) @ members
+    squared_lengths = (weights * (weights @ of_same_cluster)) @ members
+    cosines = HOST.ratio(products, np.sqrt(squared_lengths))
+    return np.asarray(cosines.argmax(axis=1))
 
 
 def _cosines_with_others(
@@ -84,16 +96,21 @@ def _cosines_with_others(
     Entry (i, j) is with the weights of line i; it is 0 where nothing is left.
     """
     # Column j: row j and the sum of its cluster, then without row j itself.
-    inner = weights @ of_same_cluster
-    squares = (weights * inner) @ is_same_cluster - 2 * weights * inner
-    squares += weights**2 * sqnorms
-    lengths = np.sqrt(squares.clip(0) * sqnorms)
-    return np.asarray(HOST.ratio(inner - weights * sqnorms, lengths))
+    products = weights @ of_same_cluster
+    squared_lengths = (weights * products) @ is_same_cluster
+    squared_lengths -= 2 * weights * products
+    squared_lengths += weights**2 * sqnorms
+
+    products_with_others = products - weights * sqnorms
+    norms = np.sqrt(squared_lengths.clip(0) * sqnorms)
+    return np.asarray(HOST.ratio(products_with_others, norms))
 
 
 def center_oracle(sample: IhGMMSample) -> np.ndarray:
     """Return labels by one who knows the centres: each row to the largest cosine."""
-    return np.asarray((sample.X @ HOST.unit_rows(sample.centers).T).argmax(axis=1))
+    directions = HOST.unit_rows(sample.centers)
+    products = sample.X @ directions.T
+    return np.asarray(products.argmax(axis=1))
 
 
 METHODS: dict[str, Method] = {

@@ -52,26 +52,28 @@ def run_study(
     at work on the table is a BlockingIOError.
     """
     # Repetition by repetition, so that an early look sees every setting.
-    wanted = [(setting, rep) for rep in range(reps) for setting in settings]
+    repetitions = [(setting, rep) for rep in range(reps) for setting in settings]
+
     with regular_target(path).open("a", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
         _lock(file, path)
         results = read_results(path, methods)
         finished = {(result.setting, result.rep) for result in results}
         pending = [
             (setting, rep)
-            for setting, rep in wanted
+            for setting, rep in repetitions
             if (setting.key, rep) not in finished
         ]
 
+        writer = csv.writer(file, lineterminator="\n")
         # A process that was killed may have left a part of a line.
         file.truncate(path.read_bytes().rfind(b"\n") + 1)
         if file.seek(0, os.SEEK_END) == 0:
             writer.writerow(Run._fields)
 
-        n_done = len(wanted) - len(pending)
+        n_done = len(repetitions) - len(pending)
         if progress is not None:
-            progress(n_done, len(wanted))
+            progress(n_done, len(repetitions))
+
         # One at a time: joblib would wait for all of a batch before it hands out any.
         parallel = Parallel(jobs, return_as="generator_unordered", batch_size=1)
         execute = delayed(_execute)
@@ -79,6 +81,7 @@ def run_study(
         outputs = parallel(
             execute(parent, setting, rep, methods) for setting, rep in pending
         )
+
         # To close it after an interrupt ends the workers. Tasks that are cancelled or
         # not used, of which joblib warns, are what is wanted then.
         with ignored(UserWarning, r"\d+ tasks "), contextlib.closing(outputs):
@@ -88,7 +91,8 @@ def run_study(
                 results += output
                 n_done += 1
                 if progress is not None:
-                    progress(n_done, len(wanted))
+                    progress(n_done, len(repetitions))
+
     return results
 
 
@@ -114,6 +118,7 @@ def _execute(
     if os.getpid() != parent:
         _follow(parent)
     sample, seed = setting.draw(rep)
+
     results = []
     # One thread, since processes share the cores. Where there is next to no signal,
     # nothing converges, and the error shows it.
@@ -148,7 +153,8 @@ def read_results(path: Path, methods: Iterable[str]) -> list[Run]:
     """Read the repetitions of a table of runs, if any, that have all methods."""
     text = path.read_text(encoding="utf-8") if path.exists() else ""
     # What follows the last end of a line was not written whole.
-    header, *lines = text[: text.rfind("\n") + 1].splitlines() or [text]
+    end = text.rfind("\n") + 1
+    header, *lines = text[:end].splitlines() or [text]
     if text and header != ",".join(Run._fields):
         raise ValueError(
             f"{path} is not a table of runs: its first line is {header[:80]!r}. Move "
@@ -198,6 +204,7 @@ def summarize(study: Study, results: Iterable[Run]) -> list[Summary]:
         values = rates.get((setting.key, method))
         if values is None:
             continue
+
         average = Summary(
             experiment=setting.study,
             panel=setting.panel,

@@ -120,6 +120,7 @@ class SDPKMeans(DistanceClusterer):
         X = check_matrix(X, self).to_memory()
         n_samples = X.shape[0]
         self._check_size(n_samples)
+
         nonzero_rows = np.arange(n_samples)
         if self.gram == "cosine":
             check_row_count(n_samples, self.n_clusters, warn_zero_rows(X))
@@ -135,27 +136,26 @@ class SDPKMeans(DistanceClusterer):
             solution = _solve(gram, self.n_clusters, self.max_iter, self.tol)
             say(f"{solution.n_iter} iterations")
 
-        vectors = np.linalg.eigh(solution.Z)[1]
+        _, vectors = np.linalg.eigh(solution.Z)
         embedding = HOST.fix_signs(vectors[:, : -self.n_clusters - 1 : -1])
         labels = self._read_labels(rows, embedding)
-        is_same_cluster = labels[:, None] == labels
-        clustering = is_same_cluster / is_same_cluster.sum(axis=1)
-        # Where Z is a clustering the solver leaves up to 2e-4 of this norm, and to move
-        # one row between clusters of m rows changes it by 2 / sqrt(m + 1).
-        self.exact_ = bool(np.linalg.norm(solution.Z - clustering) <= 1e-2)
+
+        # Zero rows have label 0, and nothing else.
+        self.labels_ = np.zeros(n_samples, dtype=np.int32)
+        self.labels_[nonzero_rows] = labels
+        self.embedding_ = np.zeros((n_samples, self.n_clusters), dtype=X.dtype)
+        self.embedding_[nonzero_rows] = embedding
+        self.solution_ = np.zeros((n_samples, n_samples))
+        self.solution_[np.ix_(nonzero_rows, nonzero_rows)] = solution.Z
 
         self.status_ = solution.status
         self.n_iter_ = solution.n_iter
-        self.labels_ = np.zeros(n_samples, dtype=np.int32)
-        self.labels_[nonzero_rows] = labels
-        centers = _cluster_means(rows, labels, self.n_clusters)
-        self.cluster_centers_ = (centers * X.unit).astype(X.dtype)
-        self.solution_ = np.zeros((n_samples, n_samples))
-        self.solution_[np.ix_(nonzero_rows, nonzero_rows)] = solution.Z
-        self.embedding_ = np.zeros((n_samples, self.n_clusters), dtype=X.dtype)
-        self.embedding_[nonzero_rows] = embedding
+        self.exact_ = _is_clustering(solution.Z, labels)
         objective = np.vdot(gram, solution.Z) + len(rows) * mean @ mean
         self.objective_ = float(X.restore_squares(np.array(objective)))
+
+        centers = _cluster_means(rows, labels, self.n_clusters)
+        self.cluster_centers_ = (centers * X.unit).astype(X.dtype)
         return self
 
     def _check_size(self, n_samples: int) -> None:
@@ -171,8 +171,9 @@ class SDPKMeans(DistanceClusterer):
         """Return labels by k-means in the embedding, numbered by decreasing size."""
         # Parallel rows at unit norm are the same, but for rounding.
         rounding = 10 * np.finfo(rows.dtype).eps if self.gram == "cosine" else 0.0
-        first_equal_row = (cdist(rows, rows) <= rounding).argmax(axis=1)
-        distinct_rows, labels = np.unique(first_equal_row, return_inverse=True)
+        are_equal = cdist(rows, rows) <= rounding
+        distinct_rows, labels = np.unique(are_equal.argmax(axis=1), return_inverse=True)
+
         if len(distinct_rows) < self.n_clusters:
             warn(
                 f"X has {len(distinct_rows)} distinct rows, fewer than n_clusters="
@@ -191,6 +192,7 @@ class SDPKMeans(DistanceClusterer):
     def _distances(self, X: Matrix) -> Tall:
         if self.gram == "full":
             return super()._distances(X)
+
         distances = super()._distances(_unit_rows(X))
         xp = X.ops.xp
         is_zero_row = (X.sqnorms == 0)[:, None]
@@ -199,13 +201,24 @@ class SDPKMeans(DistanceClusterer):
 
 def _unit_rows(X: Matrix) -> Matrix:
     """Return rows of unit norm, whatever unit the data are kept in."""
-    return Scaled(X, rows=X.ops.ratio(1.0, X.ops.xp.sqrt(X.sqnorms)), unit=1.0)
+    norms = X.ops.xp.sqrt(X.sqnorms)
+    return Scaled(X, rows=X.ops.ratio(1.0, norms), unit=1.0)
+
+
+def _is_clustering(Z: np.ndarray, labels: np.ndarray) -> bool:
+    """Tell whether a solution is the clustering that labels make."""
+    is_same_cluster = labels[:, None] == labels
+    clustering = is_same_cluster / is_same_cluster.sum(axis=1)
+    # Where Z is a clustering the solver leaves up to 2e-4 of this norm, and to move
+    # one row between clusters of m rows changes it by 2 / sqrt(m + 1).
+    return bool(np.linalg.norm(Z - clustering) <= 1e-2)
 
 
 def _cluster_means(rows: np.ndarray, labels: np.ndarray, n_clusters: int) -> np.ndarray:
     """Return the mean row of each cluster; zero where it has none."""
     sizes = np.maximum(np.bincount(labels, minlength=n_clusters), 1)
-    return np.asarray((np.eye(n_clusters)[labels] / sizes).T @ rows)
+    members = np.eye(n_clusters)[labels]  # (n_rows, n_clusters)
+    return np.asarray((members / sizes).T @ rows)
 
 
 class Solution(NamedTuple):
@@ -233,13 +246,14 @@ def _solve(gram: np.ndarray, n_clusters: int, max_iter: int, tol: float) -> Solu
     norm = np.linalg.norm(gram, 2)
     weights = gram / (norm if norm > 0 else 1.0)
     Z = cp.Variable(gram.shape, PSD=True)
-    problem = cp.Problem(
-        cp.Maximize(cp.sum(cp.multiply(weights, Z))),
-        [Z >= 0, cp.sum(Z, axis=1) == 1, cp.trace(Z) == n_clusters],
-    )
+    objective = cp.sum(cp.multiply(weights, Z))
+    constraints = [Z >= 0, cp.sum(Z, axis=1) == 1, cp.trace(Z) == n_clusters]
+    problem = cp.Problem(cp.Maximize(objective), constraints)
+
     # The warning below says so with the names of this package.
     with ignored(UserWarning, "Solution may be inaccurate"):
         problem.solve(solver=cp.SCS, eps_abs=tol, eps_rel=tol, max_iters=max_iter)
+
     if Z.value is None:
         raise RuntimeError(
             f"The solver SCS found no solution (status {problem.status!r}). Raise tol="

@@ -108,8 +108,10 @@ class Study:
 
     def choose(self, only: str = "", *, quick: bool = False) -> list[Any]:
         """Return the settings with a word in their key, without large ones if quick."""
-        most = 1_500_000 if quick else np.inf  # entries, for less than a second
-        return [s for s in self.settings if only in s.key and s.n_entries <= most]
+        settings = [setting for setting in self.settings if only in setting.key]
+        if quick:  # less than a second
+            settings = [s for s in settings if s.n_entries <= 1_500_000]
+        return settings
 
 
 def simulation_study(
@@ -168,8 +170,10 @@ def correlated_sample(
     distance = default_separation(
         n_samples, n_features, n_clusters, separation_constant
     )
-    axes = np.linalg.qr(rng.standard_normal((n_features, n_clusters + 1)))[0].T
-    centers = axes[:-1] + np.sqrt(cosine / (1 - cosine)) * axes[-1]
+    random_axes = rng.standard_normal((n_features, n_clusters + 1))
+    axes = np.linalg.qr(random_axes)[0].T
+    common_part = np.sqrt(cosine / (1 - cosine)) * axes[-1]
+    centers = axes[:-1] + common_part
     centers *= distance / np.sqrt(2)
     return make_ihgmm(n_samples, centers=centers, random_state=rng, **options)
 
@@ -281,6 +285,7 @@ def _map(
     # In units of the paper's condition, nearly even on a log axis.
     constants = (0.05, 0.08, 0.12, 0.2, 0.3, 0.5, 0.8, 1.2, 2.0, 3.0)
     rows = values if isinstance(values, dict) else {f"{v:g}": v for v in values}
+
     panels = []
     for row, value in rows.items():
         panel = _panel(

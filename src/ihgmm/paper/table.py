@@ -75,9 +75,11 @@ class Cell(NamedTuple):
 
     def __str__(self) -> str:
         middle = f"{median(self.counts):g}"
-        fewest = min(self.counts)
-        most = max(self.counts)
-        return middle if fewest == most else f"{middle} ({fewest}-{most})"
+        minimum = min(self.counts)
+        maximum = max(self.counts)
+        if minimum == maximum:
+            return middle
+        return f"{middle} ({minimum}-{maximum})"
 
 
 def table_cells(results: Iterable[Run]) -> list[Cell]:
@@ -107,18 +109,28 @@ def _rows(cells: list[Cell]) -> list[list[str]]:
     for cell in cells:
         if cell.dataset not in rows:
             rows[cell.dataset] = [cell.dataset, str(cell.n_samples)]
-        has_paper = cell.paper is not None
-        rows[cell.dataset] += [str(cell), str(cell.paper)] if has_paper else [str(cell)]
-        if len(rows) == 2:  # the first data set: methods name the columns
-            rows[""] += [cell.method, "paper"] if has_paper else [cell.method]
+
+        is_first_dataset = len(rows) == 2  # where methods name the columns
+        rows[cell.dataset].append(str(cell))
+        if is_first_dataset:
+            rows[""].append(cell.method)
+        if cell.paper is not None:
+            rows[cell.dataset].append(str(cell.paper))
+            if is_first_dataset:
+                rows[""].append("paper")
     return list(rows.values())
 
 
 def to_markdown(cells: list[Cell]) -> str:
     """Write the table: medians over seeds, ranges in brackets, the paper beside."""
-    head, *rows = ["| " + " | ".join(row) + " |" for row in _rows(cells)]
-    rule = "|---|" + "---:|" * (head.count("|") - 2)
-    return "\n".join([head, rule, *rows]) + "\n"
+    names, *rows = _rows(cells)
+    rule = "|---|" + "---:|" * (len(names) - 1)
+    lines = [_markdown_line(names), rule, *map(_markdown_line, rows)]
+    return "\n".join(lines) + "\n"
+
+
+def _markdown_line(row: list[str]) -> str:
+    return f"| {' | '.join(row)} |"
 
 
 def to_latex(cells: list[Cell]) -> str:

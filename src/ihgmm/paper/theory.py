@@ -107,7 +107,9 @@ class TrueModel:
         """
         rotation, _ = _independent_svd(self.weighted_centers)  # H
         unit_rows = rotation[self.labels]  # U_*
-        norms = self.scales / np.sqrt(self.weighted_sizes)[self.labels]
+
+        signal_norms = np.sqrt(self.weighted_sizes)
+        norms = self.scales / signal_norms[self.labels]
         return norms[:, None] * unit_rows, unit_rows, rotation
 
     @cached_property
@@ -118,8 +120,10 @@ class TrueModel:
         squared_centers = self.centers**2
 
         # Entries of the signal, its rows, and its right singular vectors.
-        largest = (squared_scales * squared_centers.max(axis=1)[self.labels]).max()
-        total = (squared_scales * squared_centers.sum(axis=1)[self.labels]).sum()
+        largest_of_centers = squared_centers.max(axis=1)
+        squared_norms = squared_centers.sum(axis=1)
+        largest = (squared_scales * largest_of_centers[self.labels]).max()
+        total = (squared_scales * squared_norms[self.labels]).sum()
         squared_row_norms = squared_scales / self.weighted_sizes[self.labels]  # Lemma 1
         return {
             "entries": float(self.n_features * n * largest / total),
@@ -130,8 +134,9 @@ class TrueModel:
     @property
     def entry_constants(self) -> tuple[float, float]:
         """C_Theta and c of Assumption 1: largest entry, least norm over root p."""
-        smallest = np.linalg.norm(self.centers, axis=1).min() / np.sqrt(self.n_features)
-        return float(np.abs(self.centers).max()), float(smallest)
+        largest_entry = np.abs(self.centers).max()
+        smallest_norm = np.linalg.norm(self.centers, axis=1).min()
+        return float(largest_entry), float(smallest_norm / np.sqrt(self.n_features))
 
     @property
     def subspace_constant(self) -> float:
@@ -164,6 +169,7 @@ class TrueModel:
             # A single centre has no separation; its norm takes the place of
             # Delta / sqrt(2).
             separation = np.sqrt(2) * np.linalg.norm(self.centers)
+
         bound = self.scales.min() * separation / (2 * self.condition_number)
         return float(bound * np.sqrt(self.sizes.min()))
 
@@ -199,12 +205,14 @@ class TrueModel:
         tau = self.size_ratio
         kappa = self.condition_number
         mu = max(self.incoherence.values())
+
         largest_size = self.sizes.max()
         difficulty = tau**4 * kappa**8 * self.scale_ratio**8
 
         n_needed = (tau * kappa**2) ** (4 / 3) * self.scale_ratio ** (14 / 3)
         n_needed *= mu ** (1 / 3)
         n_needed *= k * largest_size ** (1 / 3) / self.balance ** (2 / 3)
+
         aspect, floor = self._separations_needed(kappa, mu)
         return {
             "product": n * p / (mu**2 * difficulty * k**2 * log**4),
@@ -215,11 +223,15 @@ class TrueModel:
         }
 
     def _separations_needed(self, kappa: float, mu: float) -> tuple[float, float]:
-        """Return the two separations that Theorem 1 asks for: wide data, and any."""
+        """Return the separations that Theorem 1 asks for, the last two conditions.
+
+        The first grows with the number of features, the second does not.
+        """
         n = self.n_samples
         k = self.n_clusters
         log = self.log_size
         tau = self.size_ratio
+
         largest_size = self.sizes.max()
         smallest_scale = self.scales.min()
         largest_scale = self.scales.max()
@@ -248,12 +260,16 @@ class TrueModel:
         log = self.log_size
         kappa = self.signal_condition_number
         mu = max(self.incoherence.values())
+
+        # The weakest part of the signal, in units of the noise.
         strength = self.singular_values[-1] / self.noise_bound
+        aspect = kappa * (n * p) ** 0.25 * np.sqrt(log)
+        floor = kappa**3 * np.sqrt(n * log)
         return {
             "product": float(np.sqrt(n * p) / (mu * kappa**4 * k * log**2)),
             "features": p / (mu * kappa**8 * k * log**2),
-            "signal_aspect": float(strength / (kappa * (n * p) ** 0.25 * np.sqrt(log))),
-            "signal_floor": float(strength / (kappa**3 * np.sqrt(n * log))),
+            "signal_aspect": float(strength / aspect),
+            "signal_floor": float(strength / floor),
             "clusters": n / (self.incoherence["samples"] * kappa**4 * k),
         }
 
@@ -268,6 +284,7 @@ class TrueModel:
         log = self.log_size
         kappa = self.signal_condition_number
         weakness = self.noise_bound / self.singular_values[-1]
+
         return {
             "diagonal": self.incoherence["samples"] * kappa**2 * self.n_clusters / n,
             "noise_squared": float(weakness**2 * np.sqrt(n * self.n_features) * log),
@@ -287,7 +304,7 @@ class TrueModel:
 
 
 def _singular_ratio(matrix: np.ndarray) -> float:
-    """Return the largest singular value over that of the last row, or ``inf``."""
+    """Return the first singular value over the last; ``inf`` if rows are dependent."""
     has_full_rank = np.linalg.matrix_rank(matrix) == len(matrix)
     return float(np.linalg.cond(matrix)) if has_full_rank else np.inf
 
@@ -308,7 +325,8 @@ def _feature_incoherence(centers: np.ndarray) -> float:
     """Return ``p / K`` times the largest squared projection of a unit vector."""
     k, p = centers.shape
     _, basis = _independent_svd(centers)
-    return float(p / k * (basis**2).sum(axis=0).max())
+    squared_projections = (basis**2).sum(axis=0)
+    return float(p / k * squared_projections.max())
 
 
 def sub_gaussian_norm(
@@ -327,12 +345,17 @@ def sub_gaussian_norm(
     """
     sigma = check_number("noise_level", noise_level, least=0)
     check_choice("noise", noise, model.NOISE_DISTRIBUTIONS)
+
     if noise == "gaussian":
         return float(sigma * np.sqrt(8 / 3))
     if noise == "rademacher":
         return float(sigma / np.sqrt(np.log(2)))
-    # Of x uniform on (-1, 1) the mean is t * sqrt(pi) / 2 * erfi(1 / t).
-    root = brentq(lambda t: t * erfi(1 / t) - 4 / np.sqrt(np.pi), 0.5, 1.5, xtol=1e-14)
+
+    def excess(t: float) -> float:
+        # Of x uniform on (-1, 1) the mean is t * sqrt(pi) / 2 * erfi(1 / t).
+        return float(t * erfi(1 / t) - 4 / np.sqrt(np.pi))
+
+    root = brentq(excess, 0.5, 1.5, xtol=1e-14)
     return float(sigma * np.sqrt(3.0) * root)
 
 
@@ -354,6 +377,7 @@ def corollary_conditions(
     delta = check_number("separation", separation, least=0)
     log = np.log(max(n_samples, n_features))
     n_entries = n_samples * n_features
+
     return {
         "product": float(n_entries / (n_clusters**2 * log**4)),
         "features": float(n_features / (n_clusters * log**2)),
@@ -413,9 +437,11 @@ def thresholds(n_samples: int, n_features: int, n_clusters: int) -> dict[str, fl
     p = n_features
     k = n_clusters
     ihsc = ihsc_threshold(n, p, k)  # checks the three numbers, too
+
     log = np.log(n)
     root_aspect = np.sqrt(p / n)
-    chen = float(np.sqrt((1 + np.sqrt(1 + k * p / (n * log))) * log))
+    growth = 1 + np.sqrt(1 + k * p / (n * log))
+    chen = float(np.sqrt(growth * log))
     return {
         "Löffler et al. 2021": float(max(k**10.5 * root_aspect, np.sqrt(log))),
         "Chen and Yang 2021": chen,
@@ -438,8 +464,10 @@ def cluster_limits(n_samples: int, n_features: int) -> dict[str, float]:
     """
     n = check_count("n_samples", n_samples, least=3)
     p = check_count("n_features", n_features)
+
     log = np.log(n)
-    features = min(p, np.sqrt(n * p)) / np.log(max(n, p)) ** 2
+    log_size = np.log(max(n, p))
+    features = min(p, np.sqrt(n * p)) / log_size**2
     return {
         "Löffler et al. 2021": float(n),
         "Chen and Yang 2021": float(log / np.log(log)),
@@ -492,7 +520,7 @@ def exact_recovery_limit(
     *,
     n_samples: int | None = None,
 ) -> float:
-    """Return the separation Delta at which known centres give all labels at even odds.
+    """Return the separation Delta at which known centres give all labels half the time.
 
     There :func:`oracle_errors`, which has the same arguments, is ``log 2`` after the
     centres are multiplied by one number. The limit is ``inf`` where two centres have
@@ -508,6 +536,7 @@ def exact_recovery_limit(
     """
     distances, weight = _distances(labels, scales, centers, noise_levels, n_samples)
     wanted_errors = np.log(2) / weight
+
     if distances.size / 2 <= wanted_errors:
         return 0.0
     if distances.min() == 0:
@@ -529,15 +558,13 @@ def exact_recovery_limit(
 def _distances(
     labels: Any, scales: Any, centers: Any, noise_levels: Any, n_samples: int | None
 ) -> tuple[np.ndarray, float]:
-    """Return how far noisy rows are from each border, in noise levels, and weights."""
+    """Return how far noisy rows are from each border, and how many each stands for.
+
+    Distances, (n_noisy_rows, n_clusters - 1), are those of the expected row to the
+    border between its own centre and each other one, in levels of its noise.
+    """
     z, omega, theta = model.check_model(labels=labels, scales=scales, centers=centers)
-    sigma = np.asarray(noise_levels, dtype=np.float64)
-    are_levels = (np.isfinite(sigma) & (sigma >= 0)).all()
-    if sigma.shape not in ((), z.shape) or not are_levels:
-        raise ValueError(
-            f"noise_levels={noise_levels!r:.60} are no levels; give one number that is "
-            f"not negative, or {len(z)} of them."
-        )
+    sigma = _check_levels(noise_levels, len(z))
     n = len(z) if n_samples is None else check_count("n_samples", n_samples)
     norms = np.linalg.norm(theta, axis=1)
     if not norms.all():
@@ -553,8 +580,20 @@ def _distances(
     gaps_to_others = gaps[is_other_center].reshape(len(theta), -1)
 
     # Rows without noise are never misplaced.
-    levels = np.broadcast_to(sigma, z.shape)
-    is_noisy = levels > 0
-    signal_to_noise = (omega * norms[z])[is_noisy] / (2 * levels[is_noisy])
+    is_noisy = sigma > 0
+    signal = (omega * norms[z])[is_noisy]
+    signal_to_noise = signal / (2 * sigma[is_noisy])
     distances = signal_to_noise[:, None] * gaps_to_others[z[is_noisy]]
     return distances, n / len(z)
+
+
+def _check_levels(noise_levels: Any, n_samples: int) -> np.ndarray:
+    """Return a noise level for each row; raise if these are none."""
+    levels = np.asarray(noise_levels, dtype=np.float64)
+    are_levels = (np.isfinite(levels) & (levels >= 0)).all()
+    if levels.shape not in ((), (n_samples,)) or not are_levels:
+        raise ValueError(
+            f"noise_levels={noise_levels!r:.60} are no levels; give one number that is "
+            f"not negative, or {n_samples} of them."
+        )
+    return np.broadcast_to(levels, n_samples)

@@ -79,25 +79,29 @@ class TwoComponentLloyd(DistanceClusterer):
         """Fit the model to data, array-like or sparse; ``y`` is ignored."""
         X = check_matrix(X, self).to_memory()
         warn_zero_rows(X)
+
         G = GramOperator.of(X)
         leading = leading_eigenpairs(G, 1, tol=self.tol)
         plus = G.A.dtype.type(1)
         start = np.where(leading.vectors[:, 0] < 0, -plus, plus)
+
         with Steps(self.verbose).step("iterations") as say:
             signs, self.n_iter_ = _iterate(G, start, self.max_iter)
             say(f"{self.n_iter_} iterations")
 
-        labels, _ = number_by_size(X, (signs < 0).astype(np.intp), 2)
+        codes = (signs < 0).astype(np.intp)
+        labels, _ = number_by_size(X, codes, 2)
         self.labels_ = labels.astype(np.int32)
-        count = np.count_nonzero(X.sqnorms)
-        if count > 1 and not self.labels_.any():
+        n_nonzero = np.count_nonzero(X.sqnorms)
+        if n_nonzero > 1 and not self.labels_.any():
             warn(
-                f"All {count} rows that are not zero are in one cluster, on one side "
-                "of the origin. Subtract the mean of X, or use IhSC.",
+                f"All {n_nonzero} rows that are not zero are in one cluster, on one "
+                "side of the origin. Subtract the mean of X, or use IhSC.",
                 ClusterCountWarning,
             )
 
-        theta = X.adjoint((1.0 - 2.0 * self.labels_[:, None]) / count).T
+        signs_by_size = 1.0 - 2.0 * self.labels_[:, None]
+        theta = X.adjoint(signs_by_size / n_nonzero).T
         self.cluster_centers_ = np.vstack([theta, -theta]) * theta.dtype.type(X.unit)
         self.eigenvalues_ = X.restore_squares(np.array([float(leading.values[0])]))
         return self
@@ -130,6 +134,7 @@ def _iterate(
             )
             signs = max(previous, signs, key=lambda s: float(s @ (G @ s)))
             break
+
         previous = signs
         signs = updated
 

@@ -76,7 +76,8 @@ def given_or_new(ax: Axes | None, size: tuple[float, float], *place: int) -> Axe
 
 def column_axes(ax: Axes | None, names: Sequence[str]) -> Axes:
     """Return axes with a column for each name; new ones are wide enough for all."""
-    ax = given_or_new(ax, (max(1.5 + 0.22 * len(names), 6.0), 4.0))
+    width = max(1.5 + 0.22 * len(names), 6.0)
+    ax = given_or_new(ax, (width, 4.0))
     ax.set_xlim(-0.6, len(names) - 0.4)
     name_ticks(ax, names)
     return ax
@@ -92,8 +93,9 @@ def heatmap(
 ) -> tuple[Axes, Any]:
     """Draw shares, or numbers up to the largest; return axes and the colour bar."""
     # Names at the left take 0.075 inches a character.
-    room_for_names = 0.075 * max(len(shortened(name)) for name in rows)
-    ax = given_or_new(ax, (size[0] + room_for_names, size[1]))
+    width, height = size
+    longest_name = max(len(shortened(name)) for name in rows)
+    ax = given_or_new(ax, (width + 0.075 * longest_name, height))
 
     # Of shares dark is low and bright is high, in colour and in grey print. Numbers
     # with a sign are red above and blue below, and pale near 0.
@@ -116,9 +118,10 @@ def heatmap(
 def wrap_title(ax: Axes, title: str) -> None:
     """Write a title in lines that are no wider than the axes."""
     # Characters are half as wide as they are high, on average.
-    letter_width = 0.5 * float(ax.title.get_fontsize()) * ax.figure.dpi / 72
-    letters = int(ax.get_window_extent().width / letter_width)
-    ax.set_title(fill(title, max(letters, 20)))
+    letter_height = to_pixels(float(ax.title.get_fontsize()), ax)
+    box = ax.get_window_extent()
+    n_letters = int(box.width / (0.5 * letter_height))
+    ax.set_title(fill(title, max(n_letters, 20)))
 
 
 def plain_log_axis(ax: Axes) -> None:
@@ -126,7 +129,8 @@ def plain_log_axis(ax: Axes) -> None:
     ax.set_yscale("log")
     bottom, top = ax.get_ylim()
     if top < 300 * bottom:  # so few powers of ten are too few figures
-        subs = (1, 1.2, 1.5, *range(2, 10)) if top < 4 * bottom else (1, 2, 5)
+        is_short = top < 4 * bottom
+        subs = (1, 1.2, 1.5, 2, 3, 4, 5, 6, 7, 8, 9) if is_short else (1, 2, 5)
         ax.locator_params("y", subs=subs)
         ax.yaxis.set_minor_formatter("")
     ax.yaxis.set_major_formatter("{x:g}")
@@ -140,7 +144,17 @@ def quiet(ax: Axes) -> Axes:
 
 def font_size(ax: Axes) -> float:
     """Return the height of text along the axes in pixels."""
-    return float(ax.xaxis.label.get_fontsize()) * ax.figure.dpi / 72
+    return to_pixels(float(ax.xaxis.label.get_fontsize()), ax)
+
+
+def to_pixels(points: float, ax: Axes) -> float:
+    """Return a length in points, of which an inch has 72, in pixels."""
+    return float(points * ax.figure.dpi / 72)
+
+
+def to_points(pixels: float, ax: Axes) -> float:
+    """Return a length in pixels in points."""
+    return float(pixels * 72 / ax.figure.dpi)
 
 
 def shortened(name: str, longest: int = 24) -> str:
@@ -148,8 +162,10 @@ def shortened(name: str, longest: int = 24) -> str:
     name = " ".join(name.split())
     if len(name) > longest:
         # Names that start alike often differ at their end, so both are kept.
-        tail = 2 * longest // 5
-        name = name[: longest - 1 - tail] + "…" + name[-tail:]
+        n_last = 2 * longest // 5
+        n_first = longest - 1 - n_last
+        name = f"{name[:n_first]}…{name[-n_last:]}"
+
     # A dollar sign would start a formula.
     return name.replace("$", r"\$")
 
@@ -157,26 +173,35 @@ def shortened(name: str, longest: int = 24) -> str:
 def name_ticks(ax: Axes, names: Sequence[str], axis: str = "x") -> None:
     """Write names along an axis, at 0, 1, ..., as many as fit; upright if long."""
     texts = [shortened(name) for name in names]
+    n_names = len(texts)
     letter = font_size(ax)
     box = ax.get_window_extent()
-
-    # Characters are 0.6 times as wide as they are high, on average.
-    widest = max(len(text) for text in texts) * 0.6 * letter
     line_height = 1.25 * letter
-    column_width = widest + 0.4 * letter
-    do_not_fit = len(texts) * column_width > box.width
-    is_upright = axis == "x" and do_not_fit and widest > 2 * letter
+
+    is_upright = False
     if axis == "y":
         most_names = box.height / line_height
     else:
+        # Characters are 0.6 times as wide as they are high, on average.
+        longest = max(len(text) for text in texts)
+        widest = longest * 0.6 * letter
+        column_width = widest + 0.4 * letter
+        do_not_fit = n_names * column_width > box.width
+        is_upright = do_not_fit and widest > 2 * letter
         most_names = box.width / (line_height if is_upright else column_width)
 
-    # Every so many names, in steps that people count in.
-    steps = (1, 2, 5, 10, 20, 50, 100, 200, 500)
-    step = next((step for step in steps if len(texts) / step <= most_names), 1000)
+    step = _round_step(n_names, most_names)
     set_ticks = ax.set_xticks if axis == "x" else ax.set_yticks
     set_ticks(
-        range(0, len(texts), step),
+        range(0, n_names, step),
         labels=texts[::step],
         rotation=90 if is_upright else 0,
     )
+
+
+def _round_step(count: int, most: float) -> int:
+    """Return a step that people count in, by which at most so many of all are left."""
+    for step in (1, 2, 5, 10, 20, 50, 100, 200, 500):
+        if count / step <= most:
+            return step
+    return 1000

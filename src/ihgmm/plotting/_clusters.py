@@ -19,48 +19,66 @@ class Clusters:
     names: list[str]  # of each cluster
 
     @property
+    def n_clusters(self) -> int:
+        """Number of clusters, also of those without rows."""
+        return len(self.names)
+
+    @property
+    def is_clustered(self) -> np.ndarray:
+        """Whether each row is in a cluster."""
+        return self.codes >= 0
+
+    @property
     def sizes(self) -> np.ndarray:
         """Rows in each cluster."""
-        return np.bincount(self.codes[self.codes >= 0], minlength=len(self.names))
+        codes = self.codes[self.is_clustered]
+        return np.bincount(codes, minlength=self.n_clusters)
 
     @property
     def outliers(self) -> np.ndarray:
         """Rows in no cluster."""
-        return np.flatnonzero(self.codes < 0)
+        return np.flatnonzero(~self.is_clustered)
 
     def with_outliers(self) -> Self:
         """Return clusters of which outliers, if there are any, are the last."""
         if not len(self.outliers):
             return self
-        codes = np.where(self.codes < 0, len(self.names), self.codes)
+        codes = np.where(self.is_clustered, self.codes, self.n_clusters)
         return replace(self, codes=codes, names=[*self.names, "outlier"])
 
     def rows(self) -> list[np.ndarray]:
         """Return the rows of each cluster, in their order."""
-        order = np.argsort(self.codes, kind="stable")[len(self.outliers) :]
-        return np.split(order, np.cumsum(self.sizes)[:-1])
+        by_cluster = np.argsort(self.codes, kind="stable")
+        clustered_rows = by_cluster[len(self.outliers) :]
+        ends = np.cumsum(self.sizes)
+        return np.split(clustered_rows, ends[:-1])
 
     def means(self, values: np.ndarray) -> np.ndarray:
         """Return the mean over the rows of each cluster; NaN where there are none."""
-        means = np.full((len(self.names), values.shape[1]), np.nan)
-        for k in np.flatnonzero(self.sizes):
-            means[k] = values[self.codes == k].mean(axis=0)
+        means = np.full((self.n_clusters, values.shape[1]), np.nan)
+        for cluster in np.flatnonzero(self.sizes):
+            is_in_cluster = self.codes == cluster
+            means[cluster] = values[is_in_cluster].mean(axis=0)
         return means
 
     def table(self, other: Self) -> np.ndarray:
         """Return how many rows each cluster here shares with each one there."""
-        return confusion(self.codes, other.codes, (len(self.names), len(other.names)))
+        shape = (self.n_clusters, other.n_clusters)
+        return confusion(self.codes, other.codes, shape)
 
     def partners(self, other: Self, *, by_majority: bool) -> np.ndarray:
         """Return which of the others each cluster goes with, or -1."""
         if by_majority:
-            return np.asarray(self.table(other).argmax(axis=1))
+            counts = self.table(other)
+            return np.asarray(counts.argmax(axis=1))
 
         matched = match_labels(other.codes, self.codes)
-        matched = np.where(matched < len(other.names), matched, -1)
-        is_clustered = self.codes >= 0
-        partners = np.full(len(self.names), -1)
-        partners[self.codes[is_clustered]] = matched[is_clustered]
+        matched = np.where(matched < other.n_clusters, matched, -1)
+
+        # The same of each row of a cluster.
+        codes = self.codes[self.is_clustered]
+        partners = np.full(self.n_clusters, -1)
+        partners[codes] = matched[self.is_clustered]
         return partners
 
     def thinned(self, most: int, least: int) -> list[np.ndarray]:
@@ -74,14 +92,16 @@ class Clusters:
         rng = np.random.default_rng(0)
         drawn = []
         for rows in rows_of_clusters:
-            size = min(len(rows), max(len(rows) * most // n_rows, least))
-            drawn.append(np.sort(rng.choice(rows, size, replace=False)))
+            even_share = len(rows) * most // n_rows
+            size = min(len(rows), max(even_share, least))
+            sample = rng.choice(rows, size, replace=False)
+            drawn.append(np.sort(sample))
         return drawn
 
 
 def fitted(model: Any, name: str, picture: str) -> np.ndarray:
     """Return an attribute of a fitted model, or say why it is not there."""
-    model = last_step(None, model)[1]
+    _, model, *_ = last_step(None, model)
     value = getattr(model, name, None)
     if value is not None:
         return to_host(value)
@@ -104,13 +124,16 @@ def clusters_of(source: Any, picture: str) -> Clusters:
         labels = check_labels(name, source)
         classes, codes = np.unique(labels, return_inverse=True)
         n_outlier_classes = int(is_outlier(labels).any())  # -1 is the first class
+        names = classes[n_outlier_classes:]
         return Clusters(
             codes=codes - n_outlier_classes,
-            names=[str(name) for name in classes[n_outlier_classes:]],
+            names=[str(name) for name in names],
         )
 
-    model = last_step(None, source)[1]
+    _, model, *_ = last_step(None, source)
     labels = fitted(model, "labels_", picture)
     centers = getattr(model, "cluster_centers_", None)
-    n_clusters = int(labels.max()) + 1 if centers is None else int(centers.shape[0])
+    n_clusters = int(labels.max(initial=-1)) + 1
+    if centers is not None:  # of which some may have no rows
+        n_clusters = int(centers.shape[0])
     return Clusters(codes=labels, names=[str(k) for k in range(n_clusters)])

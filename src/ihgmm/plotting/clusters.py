@@ -38,19 +38,14 @@ def plot_scales(model: Any, *, ax: Axes | None = None) -> Axes:
     ax = draw.column_axes(ax, clusters.names)
     ax.axhline(1.0, color=draw.ink(ax), lw=0.8, ls=":", zorder=0)
 
+    is_positive = scales > 0
     for cluster, rows in enumerate(clusters.rows()):
-        positive = np.sort(scales[rows])
-        positive = positive[positive > 0]
-        # A density of fewer than ten rows would be a guess.
-        if len(positive) < 10 or positive[0] == positive[-1]:
-            place = np.full(len(positive), cluster)
-            ax.plot(place, positive, "o", ms=4, color=draw.color(cluster, ax))
-        else:
-            _draw_violin(ax, cluster, positive)
+        shown_rows = rows[is_positive[rows]]
+        _draw_scales(ax, cluster, np.sort(scales[shown_rows]))
 
     draw.plain_log_axis(ax)
     label = "cluster; bar: middle half, dot: median"
-    n_not_shown = np.count_nonzero(~(scales > 0))
+    n_not_shown = np.count_nonzero(~is_positive)
     if n_not_shown:
         label += f"\nrows of scale 0, not shown: {n_not_shown:,}"
     ax.set_xlabel(label)
@@ -59,18 +54,31 @@ def plot_scales(model: Any, *, ax: Axes | None = None) -> Axes:
     return draw.quiet(ax)
 
 
+def _draw_scales(ax: Axes, cluster: int, scales: np.ndarray) -> None:
+    """Draw sorted, positive scales as a violin, or few or equal ones as points."""
+    # A density of fewer than ten rows would be a guess.
+    are_few = len(scales) < 10
+    if are_few or scales[0] == scales[-1]:
+        places = np.full(len(scales), cluster)
+        ax.plot(places, scales, "o", ms=4, color=draw.color(cluster, ax))
+    else:
+        _draw_violin(ax, cluster, scales)
+
+
 def _draw_violin(ax: Axes, cluster: int, scales: np.ndarray) -> None:
     """Draw the density of sorted, positive scales, with their quartiles."""
     from scipy.stats import gaussian_kde
 
     # The density is that of the logarithms, which is what a log axis shows. A
     # thousand quantiles of a larger cluster look the same, and cost less.
-    shares = np.linspace(0, 1, min(len(scales), 1000))
+    n_quantiles = min(len(scales), 1000)
+    shares = np.linspace(0, 1, n_quantiles)
     logs = np.log(np.quantile(scales, shares))
     grid = np.linspace(logs[0], logs[-1], 100)
     density = gaussian_kde(logs)(grid)
 
-    half_width = 0.4 * (density / density.max())
+    share_of_peak = density / density.max()
+    half_width = 0.4 * share_of_peak
     ax.fill_betweenx(
         np.exp(grid),
         cluster - half_width,
@@ -116,14 +124,16 @@ def plot_top_features(
             f"{type(top).__name__}; write plot_top_features(top_features(X, model))."
         )
     n_clusters = len(top.clusters)
-    default = max(20, n_clusters)
-    count = check_count("n_features", default if n_features is None else n_features)
-    features = _features_to_show(top, count)
+    if n_features is None:
+        n_features = max(20, n_clusters)
+    features = _features_to_show(top, check_count("n_features", n_features))
 
     contrasts = top.contrasts[:, features].T  # (n_shown, n_clusters)
-    largest = min(float(np.abs(contrasts).max()) or 1.0, Contrasts.MOST)
+    largest_contrast = float(np.abs(contrasts).max())
+    largest = min(largest_contrast or 1.0, Contrasts.MOST)
     width = max(1.9 + 0.22 * n_clusters, 6.4)
     height = max(1.2 + 0.24 * len(features), 3.0)
+
     ax, bar = draw.heatmap(
         ax,
         np.clip(contrasts, -largest, largest),
@@ -143,11 +153,13 @@ def _features_to_show(top: TopFeatures, count: int) -> np.ndarray:
     """Return so many features, by the cluster that they describe best."""
     # The best feature of every cluster, then the second of each, ...
     order = np.argsort(-top.scores, axis=1, kind="stable")[:, :count]
-    in_turns = dict.fromkeys(order.T.ravel().tolist())
-    features = np.array([*in_turns][:count])
+    in_turns = order.T.ravel().tolist()
+    distinct = [*dict.fromkeys(in_turns)]
+    features = np.array(distinct[:count])
 
     strengths = np.abs(top.contrasts[:, features])
-    by_cluster = np.lexsort((-strengths.max(axis=0), strengths.argmax(axis=0)))
+    strongest_cluster = strengths.argmax(axis=0)
+    by_cluster = np.lexsort((-strengths.max(axis=0), strongest_cluster))
     return features[by_cluster]
 
 
@@ -190,7 +202,7 @@ def plot_confidence(
     ax.set(ylim=(0, 1.04), ylabel="certainty of the label")
     ax.set_xlabel("cluster; rows sorted within")
 
-    is_uncertain = certainty[clusters.codes >= 0] < threshold
+    is_uncertain = certainty[clusters.is_clustered] < threshold
     share = percent(float(is_uncertain.mean()))
     ax.set_title(f"{share} of rows are less than {threshold:.0%} certain")
     return draw.quiet(ax)
@@ -202,7 +214,8 @@ def _certainty(X: Any, model: Any, codes: np.ndarray) -> np.ndarray:
         return to_host(diagnose(X, model).certainty)
 
     memberships = fitted(model, "memberships_", "plot_confidence")
-    of_its_cluster = memberships[np.arange(len(codes)), codes]
+    rows = np.arange(len(codes))
+    of_its_cluster = memberships[rows, codes]
     return np.where(codes < 0, np.nan, of_its_cluster)
 
 
@@ -245,9 +258,8 @@ def plot_confusion(
     clusters = clusters_of(labels_pred, "plot_confusion")
     partners = clusters.partners(classes, by_majority=agreement.by_majority)
     if len(clusters.outliers):  # which are matched with outliers alone
-        partners = np.append(
-            partners, len(classes.names) if len(classes.outliers) else -1
-        )
+        has_partner = len(classes.outliers) > 0
+        partners = np.append(partners, classes.n_clusters if has_partner else -1)
     classes = classes.with_outliers()
     clusters = clusters.with_outliers()
 
@@ -268,12 +280,14 @@ def plot_confusion(
     bar.ax.yaxis.set_major_formatter("{x:.0%}")
 
     _write_counts(ax, table, shares)
+    partners = partners[order]
     n_matched = np.count_nonzero(partners >= 0)
-    _frame_matches(ax, partners[order][:n_matched], n_columns=len(order))
+    _frame_matches(ax, partners[:n_matched], n_columns=len(order))
 
-    title = f"{percent(agreement.rate)} of rows misplaced"
+    rate = percent(agreement.rate)
+    title = f"{rate} of rows misplaced"
     if agreement.by_majority:
-        title = f"{percent(agreement.rate)} of rows not of their cluster's main class, "
+        title = f"{rate} of rows not of their cluster's main class, "
         title += f"adjusted Rand index {agreement.adjusted_rand_index:.2f}"
     draw.wrap_title(ax, title)
     ax.set_xlabel("cluster; framed where it goes with a label")
@@ -283,19 +297,22 @@ def plot_confusion(
 
 def _write_counts(ax: Axes, table: np.ndarray, shares: np.ndarray) -> None:
     """Write the counts into the cells of a table, if all of them fit."""
-    texts = np.vectorize(lambda count: f"{count:,}" if count else "")(table)
-    n_rows, n_columns = table.shape
+    write = np.vectorize(lambda count: f"{count:,}" if count else "")
+    texts = write(table)
 
     letter = draw.font_size(ax)
-    text_width = 0.65 * letter * (max(map(len, texts.flat)) + 1)
+    longest_text = max(len(text) for text in texts.flat)
+    text_width = 0.65 * letter * (longest_text + 1)
     box = ax.get_window_extent()
+    n_rows, n_columns = table.shape
     cell_width = 0.85 * box.width / n_columns  # the colour bar may take a little yet
     cell_height = box.height / n_rows
     if text_width > cell_width or 1.2 * letter > cell_height:
         return
 
+    is_dark = shares < 0.5
     for (row, column), text in np.ndenumerate(texts):
-        tone = "white" if shares[row, column] < 0.5 else "black"
+        tone = "white" if is_dark[row, column] else "black"
         ax.text(column, row, text, ha="center", va="center", color=tone)
 
 

@@ -52,12 +52,15 @@ def plot_embedding(X: Any = None, model: Any = None, *, ax: Axes | None = None) 
         raise ValueError("The rows have 1 coordinate; fit more clusters to draw 2.")
 
     ax = draw.given_or_new(ax, (6, 5.6))
-    is_used = np.nan_to_num(clusters.means(rows)).any(axis=0)
-    n_clusters = np.count_nonzero(clusters.sizes)
-    if is_used.sum() <= 2 or n_clusters < 2:
+    means = np.nan_to_num(clusters.means(rows))
+    is_used = means.any(axis=0)
+    n_used_clusters = np.count_nonzero(clusters.sizes)
+    if is_used.sum() <= 2 or n_used_clusters < 2:
         first_used = np.argsort(~is_used, kind="stable")[:2]
         return _draw_plane(ax, rows, np.sort(first_used), clusters)
-    return _draw_circle(ax, circle_view(rows, clusters), clusters)
+
+    view = circle_view(rows, clusters)
+    return _draw_circle(ax, view, clusters)
 
 
 def _coordinates(X: Any, model: Any, clusters: Clusters) -> np.ndarray:
@@ -111,24 +114,23 @@ class CircleView:
 def _draw_circle(ax: Axes, view: CircleView, clusters: Clusters) -> Axes:
     """Draw rows inside a circle of numbers, with a line from each to its cluster."""
     # The mean that is furthest out is drawn at distance 1.
-    unit = np.sqrt(np.nanmax(np.square(view.means).sum(axis=1))) or 1.0
+    squared_distances = np.square(view.means).sum(axis=1)
+    unit = np.sqrt(np.nanmax(squared_distances)) or 1.0
     shown_points, note = _scatter(ax, view.points / unit, clusters)
 
-    ring = 1.09 * max(float(np.linalg.norm(shown_points, axis=1).max()), 1.0)
+    furthest_point = float(np.linalg.norm(shown_points, axis=1).max())
+    ring = 1.09 * max(furthest_point, 1.0)
     limits = (-1.06 * ring, 1.06 * ring)
     ax.set(xlim=limits, ylim=limits, xticks=[], yticks=[])
     ax.set_xlabel("a row between two clusters resembles both" + note)
     ax.set_aspect("equal", adjustable="box")
     ax.spines[:].set_visible(False)
 
-    # Two digits are 1.3 times as wide as they are high, and want a gap.
-    box = ax.get_window_extent()
-    room = np.pi * 0.85 * min(box.width, box.height) / (1.6 * len(view.places))
-    text_size = min(draw.font_size(ax), room) * 72 / ax.figure.dpi
-
+    text_size = _size_of_numbers(ax, len(view.places))
     for cluster in np.flatnonzero(clusters.sizes).tolist():
+        mean = view.means[cluster] / unit
         place = ring * view.places[cluster]
-        line = np.column_stack([view.means[cluster] / unit, 0.965 * place])
+        line = np.column_stack([mean, 0.965 * place])
         ax.plot(*line, color=draw.color(cluster, ax), lw=0.7, zorder=1.5)
         ax.text(
             place[0],
@@ -141,6 +143,15 @@ def _draw_circle(ax: Axes, view: CircleView, clusters: Clusters) -> Axes:
             va="center",
         )
     return ax
+
+
+def _size_of_numbers(ax: Axes, count: int) -> float:
+    """Return the size in points at which so many numbers fit around the rows."""
+    box = ax.get_window_extent()
+    length_of_ring = np.pi * 0.85 * min(box.width, box.height)
+    # Two digits are 1.3 times as wide as they are high, and want a gap.
+    highest = length_of_ring / (1.6 * count)
+    return draw.to_points(min(draw.font_size(ax), highest), ax)
 
 
 def circle_view(
@@ -162,18 +173,22 @@ def circle_view(
     The view ``rows @ slopes + shift`` is fitted to the places by least squares, in
     which every cluster counts alike.
     """
-    rows = rows / (np.abs(rows).max(initial=0.0) or 1.0)  # squares may overflow
+    largest_entry = np.abs(rows).max(initial=0.0)
+    rows = rows / (largest_entry or 1.0)  # squares may overflow
     means = clusters.means(rows)
     used = np.flatnonzero(clusters.sizes)
 
-    places = np.full((len(clusters.sizes), 2), np.nan)
-    candidates = _even_places(len(used), on_circle=len(used) <= most_on_circle)
+    n_used = len(used)
+    candidates = _even_places(n_used, on_circle=n_used <= most_on_circle)
+    places = np.full((clusters.n_clusters, 2), np.nan)
     places[used] = _nearby_places(means[used], candidates)
 
     slopes, shift = _fit_to_places(rows, clusters, places)
-    if len(used) == 2 and np.linalg.norm(slopes[:, 0]) > 0:
+    if n_used == 2:
         # Two places are on one line, and leave the other axis free.
-        slopes[:, 1], shift[1] = _axis_of_largest_spread(rows, slopes[:, 0])
+        slope = slopes[:, 0]
+        if np.linalg.norm(slope) > 0:
+            slopes[:, 1], shift[1] = _axis_of_largest_spread(rows, slope)
 
     return CircleView(
         points=rows @ slopes + shift,
@@ -184,14 +199,18 @@ def circle_view(
 
 def _even_places(count: int, *, on_circle: bool) -> np.ndarray:
     """Return so many places, (count, 2), evenly on the unit circle or disc."""
-    number = np.arange(count)
+    numbers = np.arange(count)
     if on_circle:
-        radius = np.ones(count)
-        angle = 2 * np.pi / count * number
+        radii = np.ones(count)
+        angle_between = 2 * np.pi / count
     else:  # like the seeds of a sunflower
-        radius = np.sqrt((number + 0.5) / (count - 0.5))
-        angle = np.pi * (3 - np.sqrt(5)) * number
-    return np.column_stack([radius * np.cos(angle), radius * np.sin(angle)])
+        radii = np.sqrt((numbers + 0.5) / (count - 0.5))
+        angle_between = np.pi * (3 - np.sqrt(5))
+
+    angles = angle_between * numbers
+    x = radii * np.cos(angles)
+    y = radii * np.sin(angles)
+    return np.column_stack([x, y])
 
 
 def _nearby_places(means: np.ndarray, places: np.ndarray) -> np.ndarray:
@@ -200,7 +219,9 @@ def _nearby_places(means: np.ndarray, places: np.ndarray) -> np.ndarray:
     deviations = means - means.mean(axis=0)
     directions, lengths, _ = np.linalg.svd(deviations, full_matrices=False)
     components = (directions * lengths)[:, :2]
-    agreement = components @ places[:, : components.shape[1]].T
+    n_components = components.shape[1]
+
+    agreement = components @ places[:, :n_components].T
     _, chosen = linear_sum_assignment(agreement, maximize=True)
     return places[chosen]
 
@@ -209,16 +230,22 @@ def _fit_to_places(
     rows: np.ndarray, clusters: Clusters, places: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return slopes, (n_coordinates, 2), and a shift that send rows to their places."""
-    is_clustered = clusters.codes >= 0
-    codes = clusters.codes[is_clustered]
-    n_used = np.count_nonzero(clusters.sizes)
-    weights = np.sqrt(1 / (clusters.sizes[codes] * n_used))[:, None]
+    codes = clusters.codes[clusters.is_clustered]
+    clustered_rows = rows[clusters.is_clustered]
+    sizes = clusters.sizes
 
-    regressors = np.column_stack([rows[is_clustered], np.ones(len(codes))]) * weights
-    target = regressors.T @ (places[codes] * weights)
+    # Roots of weights of rows, by which every cluster counts alike.
+    n_used = np.count_nonzero(sizes)
+    weights = 1 / (sizes[codes] * n_used)
+    root_weights = np.sqrt(weights)[:, None]
+    constant = np.ones(len(codes))
+    regressors = np.column_stack([clustered_rows, constant]) * root_weights
+    targets = places[codes] * root_weights
+
     # Solved by the small matrix of products, whose smallest directions are noise.
     products = regressors.T @ regressors
-    solution = np.linalg.lstsq(products, target, rcond=1e-9)[0]
+    products_with_targets = regressors.T @ targets
+    solution, *_ = np.linalg.lstsq(products, products_with_targets, rcond=1e-9)
     return solution[:-1], solution[-1]
 
 
@@ -231,10 +258,13 @@ def _axis_of_largest_spread(
     middle = rows.mean(axis=0)
 
     deviations = rows - middle
-    across = deviations - np.outer(deviations @ direction, direction)
-    axis = np.linalg.eigh(across.T @ across)[1][:, -1]
-    sign = np.where(axis.sum() >= 0, 1.0, -1.0)
-    axis = (axis - direction * (direction @ axis)) * sign
+    lengths_along = deviations @ direction
+    across = deviations - np.outer(lengths_along, direction)
+    _, vectors = np.linalg.eigh(across.T @ across)
+    axis = vectors[:, -1]
+    sign = 1.0 if axis.sum() >= 0 else -1.0
+    along_direction = direction * (direction @ axis)
+    axis = (axis - along_direction) * sign
 
     slope_across = length * axis
     return slope_across, -middle @ slope_across
@@ -246,6 +276,7 @@ def _scatter(
     """Draw the rows; return the points shown, and a line on how many if not all."""
     shown_rows = clusters.thinned(MOST_POINTS, LEAST_POINTS)
     shown_points = points[np.concatenate(shown_rows)]
+
     n_shown = len(shown_points)
     are_many = n_shown > 2000
     marker_area = float(np.clip(6000 / n_shown, 2.5, 26.0))
@@ -288,4 +319,5 @@ def _scatter(
     ax.set_title(f"{counted(n_rows, 'row')} in {counted(n_clusters, 'cluster')}")
     if len(shown_points) == n_rows:
         return shown_points, ""
+
     return shown_points, f"\n{len(shown_points):,} of {n_rows:,} rows shown"

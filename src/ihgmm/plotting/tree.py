@@ -15,7 +15,7 @@ from ihgmm.words.phrases import counted
 
 
 def plot_scree(source: Any, *, ax: Axes | None = None) -> Axes:
-    """Draw the leading eigenvalues; of a count, with noise and gap as well.
+    """Draw the leading eigenvalues and their gap; for a ClusterCount, noise as well.
 
     Parameters
     ----------
@@ -33,32 +33,37 @@ def plot_scree(source: Any, *, ax: Axes | None = None) -> Axes:
     >>> plot_scree(select_n_clusters(X, random_state=0)).get_title()
     '3 eigenvalues above noise'
     """
-    is_count = isinstance(source, ClusterCount)
-    count = source if is_count else getattr(source, "selection_", None)
+    count = source
+    if not isinstance(source, ClusterCount):
+        count = getattr(source, "selection_", None)
     ax = draw.given_or_new(ax, (6.0, 4.0))
 
     if count is not None:
-        # Far more may be known, which are all noise.
-        values = count.eigenvalues[: max(count.rank + 5, 10)]
-        _draw_noise(ax, count)
+        # A count may have many more eigenvalues, which are all noise.
+        n_shown = max(count.rank + 5, 10)
+        values = count.eigenvalues[:n_shown]
         n_leading = count.rank
-        leading_name, further_name = "above", "not above"
+        _draw_noise(ax, count)
+        _draw_eigenvalues(ax, values, n_leading, "above", "not above")
     else:
         values = fitted(source, "eigenvalues_", "plot_scree").astype(np.float64)
+        centers = getattr(source, "cluster_centers_", values)
+        n_leading = int(centers.shape[0])
         _title_of_model(ax, len(values))
-        n_leading = int(getattr(source, "cluster_centers_", values).shape[0])
-        leading_name, further_name = "clusters", "the next"
+        _draw_eigenvalues(ax, values, n_leading, "clusters", "the next")
 
-    _draw_eigenvalues(ax, values, n_leading, leading_name, further_name)
-    if 0 < n_leading < len(values) and values[n_leading] > 0:
+    n_further = len(values) - n_leading
+    if n_leading and n_further > 0 and values[n_leading] > 0:
         _draw_gap(ax, values, n_leading)
-    _scale_eigenvalue_axis(ax, values, edge=None if count is None else count.edge)
+    edge = None if count is None else count.edge
+    _scale_eigenvalue_axis(ax, values, edge)
 
     ax.locator_params("x", integer=True, min_n_ticks=1)
     ax.set_xlim(0.4, len(values) + 0.6)
     ax.set_xlabel("eigenvalue number")
     ax.set_ylabel("eigenvalue")
-    if len(ax.get_legend_handles_labels()[0]) > 1:
+    marks, _ = ax.get_legend_handles_labels()
+    if len(marks) > 1:
         # In a frame no mark passes for an eigenvalue. Where there is one series and no
         # gap, the title says all.
         legend = ax.legend(fontsize="small", framealpha=0.9, edgecolor="#aaaaaa")
@@ -93,8 +98,9 @@ def _draw_eigenvalues(
     further_name: str,
 ) -> None:
     """Draw filled marks for the leading eigenvalues, and hollow ones for the others."""
-    number = np.arange(1, len(values) + 1)
-    mark_size = 7 if len(values) <= 25 else 4
+    n_values = len(values)
+    number = np.arange(1, n_values + 1)
+    mark_size = 7 if n_values <= 25 else 4
 
     ax.plot(
         number[:n_leading],
@@ -104,7 +110,7 @@ def _draw_eigenvalues(
         ms=mark_size,
         label=f"{leading_name}: {n_leading}" if n_leading else None,
     )
-    if len(values) > n_leading:
+    if n_values > n_leading:
         ax.plot(
             number[n_leading:],
             values[n_leading:],
@@ -118,15 +124,16 @@ def _draw_eigenvalues(
 
 def _draw_gap(ax: Axes, values: np.ndarray, n_leading: int) -> None:
     """Draw a line from the last leading eigenvalue down to the next."""
-    ends = values[n_leading - 1 : n_leading + 1]
+    upper = values[n_leading - 1]
+    lower = values[n_leading]
     ax.plot(
         [n_leading + 0.5, n_leading + 0.5],
-        ends,
+        [upper, lower],
         "_-",
         color=draw.ink(ax),
         lw=1.2,
         ms=8,
-        label=f"gap: {ends[0] / ends[1]:.1f}-fold",
+        label=f"gap: {upper / lower:.1f}-fold",
     )
 
 
@@ -139,11 +146,16 @@ def _scale_eigenvalue_axis(ax: Axes, values: np.ndarray, edge: float | None) -> 
     if threshold > 0 and largest > 20 * threshold:
         ax.set_yscale("symlog", linthresh=threshold)  # straight near 0, as noise is
         bottom, top = ax.get_ylim()
+        ticks = np.asarray(ax.get_yticks())
+        is_in_view = (ticks >= bottom) & (ticks <= top)
         # Powers of ten within the threshold would overlap.
-        ticks = [t for t in ax.get_yticks() if t == 0 or abs(t) > 1.5 * threshold]
-        ax.set_yticks([tick for tick in ticks if bottom <= tick <= top])
+        is_outside = np.abs(ticks) > 1.5 * threshold
+        is_shown = is_in_view & (is_outside | (ticks == 0))
+        ax.set_yticks(ticks[is_shown])
     elif edge is None:
-        ax.set_ylim(min(0.0, 1.1 * smallest), 1.08 * max(largest, 0) or None)
+        ax.set_ylim(bottom=min(0.0, 1.1 * smallest))
+        if largest > 0:
+            ax.set_ylim(top=1.08 * largest)
 
 
 def plot_tree(source: ClusterTree | ClusterCount, *, ax: Axes | None = None) -> Axes:
@@ -168,16 +180,17 @@ def plot_tree(source: ClusterTree | ClusterCount, *, ax: Axes | None = None) -> 
         raise ValueError("This count has no tree: there were too few rows.")
     ax = draw.given_or_new(ax, (6.0, 4.0))
     order, brackets = tree.drawn()
-    # A model's own clusters are named, and else those of the last level.
-    level = tree.n_leaves if tree.of_model else max(tree.levels, default=1)
+    # How many clusters are named and coloured: those of the model, or of the level with
+    # most clusters.
+    n_named = tree.n_leaves if tree.of_model else max(tree.levels, default=1)
 
     lowest_cost = float(tree.costs.min()) if len(tree.costs) else 1.0
     base = 0.6 * lowest_cost
-    _draw_brackets(ax, tree, brackets, level, base)
+    _draw_brackets(ax, tree, brackets, n_named, base)
 
-    right_edge = _name_clusters(ax, tree, order, level)
+    right_edge = _name_clusters(ax, tree, order, n_named)
+    ends = (-0.5, len(order) - 0.5)
     for n_clusters, height in level_heights(tree, base):
-        ends = (-0.5, len(order) - 0.5)
         ax.plot(ends, (height, height), color=draw.color(1, ax), ls="--", lw=1.2)
         ax.text(
             right_edge,
@@ -188,7 +201,8 @@ def plot_tree(source: ClusterTree | ClusterCount, *, ax: Axes | None = None) -> 
             size="small",
         )
 
-    top = 1.3 * (brackets[-1].height if brackets else 1.0)
+    highest_cost = brackets[-1].height if brackets else 1.0
+    top = 1.3 * highest_cost
     ax.set(xlim=(-0.5, right_edge), ylim=(base, top))
     ax.set_ylabel("cost of merging, per row")
     draw.plain_log_axis(ax)
@@ -201,14 +215,15 @@ def plot_tree(source: ClusterTree | ClusterCount, *, ax: Axes | None = None) -> 
 
 
 def _draw_brackets(
-    ax: Axes, tree: ClusterTree, brackets: Sequence[Bracket], level: int, base: float
+    ax: Axes, tree: ClusterTree, brackets: Sequence[Bracket], n_named: int, base: float
 ) -> None:
     """Draw each merger as a bracket, whose height is its cost."""
-    cluster_of_leaf = tree.numbers(level)
+    cluster_of_leaf = tree.numbers(n_named)
     for bracket in brackets:
         stroke = draw.ink(ax)
-        if bracket.n_clusters > level > 1:  # within a cluster of the last level
-            stroke = draw.color(int(cluster_of_leaf[bracket.leaf]), ax)
+        if bracket.n_clusters > n_named > 1:  # within one of the named clusters
+            cluster = int(cluster_of_leaf[bracket.leaf])
+            stroke = draw.color(cluster, ax)
 
         first_place, first_height = bracket.left
         last_place, last_height = bracket.right
@@ -222,58 +237,98 @@ def _draw_brackets(
         ax.plot(places, heights, color=stroke, lw=1.4)
 
 
-def _name_clusters(ax: Axes, tree: ClusterTree, order: np.ndarray, level: int) -> float:
+def _name_clusters(
+    ax: Axes, tree: ClusterTree, order: np.ndarray, n_named: int
+) -> float:
     """Write numbers of clusters below the tree; return the right end of the axis.
 
     Sizes stand below the numbers where there is room for them. Numbers stand upright
     where they would overlap, and are smaller if even so.
     """
-    in_clusters = tree.leaves >= 0
-    sizes = np.bincount(tree.labels(level)[in_clusters], minlength=level)
-    cluster_in_place = tree.numbers(level)[order]
-    middles = [
-        float(np.flatnonzero(cluster_in_place == cluster).mean())
-        for cluster in range(level)
-    ]
+    is_in_cluster = tree.leaves >= 0  # rows that are no outliers
+    labels = tree.labels(n_named)[is_in_cluster]
+    sizes = np.bincount(labels, minlength=n_named)
+    middles = _middles_of_clusters(tree, order, n_named)
 
-    # Beside the tree is room for the names of its levels, in pixels.
+    right_edge = _right_edge(ax, tree, len(order), n_named)
+    smallest_gap = _smallest_gap(ax, middles, len(order), right_edge)
+
     letter = draw.font_size(ax)
-    width = ax.get_window_extent().width
-    level_name = 0.55 * letter * len(f"{level:,} clusters") * bool(tree.levels)
-    right_edge = len(order) * width / max(width - level_name, 1) - 0.5
-    gaps = np.diff(np.sort(middles))
-    smallest_gap = gaps.min(initial=len(order)) * width / (right_edge + 0.5)
+    digit_width = 0.65 * letter
+    names = [str(cluster) for cluster in range(n_named)]
+    ax.set_xlabel("cluster")
+    longest_size = f"{sizes.max():,}"
+    if digit_width * len(longest_size) < smallest_gap:
+        names = [f"{cluster}\n{size:,}" for cluster, size in enumerate(sizes)]
+        ax.set_xlabel("cluster and its rows")
 
-    has_room_for_sizes = 0.65 * letter * len(f"{sizes.max():,}") < smallest_gap
-    names = [str(cluster) for cluster in range(level)]
-    if has_room_for_sizes:
-        names = [f"{cluster}\n{sizes[cluster]:,}" for cluster in range(level)]
-
-    is_upright = 0.65 * letter * len(str(level - 1)) >= smallest_gap
-    shrinkage = min(1.0, 0.9 * smallest_gap / letter) if is_upright else 1.0
+    shrinkage = 1.0
+    longest_number = str(n_named - 1)
+    is_upright = digit_width * len(longest_number) >= smallest_gap
+    if is_upright:
+        shrinkage = min(1.0, 0.9 * smallest_gap / letter)
     ax.set_xticks(
         middles,
         names,
-        fontsize=shrinkage * letter * 72 / ax.figure.dpi,
+        fontsize=draw.to_points(shrinkage * letter, ax),
         rotation=90 if is_upright else 0,
     )
-    ax.set_xlabel("cluster and its rows" if has_room_for_sizes else "cluster")
     return right_edge
+
+
+def _middles_of_clusters(
+    tree: ClusterTree, order: np.ndarray, n_named: int
+) -> list[float]:
+    """Return the middle of the leaves of each cluster, from left to right."""
+    cluster_in_place = tree.numbers(n_named)[order]
+
+    middles = []
+    for cluster in range(n_named):
+        places = np.flatnonzero(cluster_in_place == cluster)
+        middles.append(float(places.mean()))
+    return middles
+
+
+def _smallest_gap(
+    ax: Axes, middles: list[float], n_places: int, right_edge: float
+) -> float:
+    """Return how many pixels are between the two nearest middles."""
+    gaps = np.diff(np.sort(middles))
+    smallest = gaps.min(initial=n_places)
+    width = ax.get_window_extent().width
+    return float(smallest * width / (right_edge + 0.5))
+
+
+def _right_edge(ax: Axes, tree: ClusterTree, n_places: int, n_named: int) -> float:
+    """Return where the axis ends, with room for the names of levels, if it has some."""
+    width = ax.get_window_extent().width
+    text_width = 0.0
+    if tree.levels:
+        longest_name = f"{n_named:,} clusters"
+        text_width = 0.55 * draw.font_size(ax) * len(longest_name)
+
+    width_of_tree = max(width - text_width, 1)
+    return n_places * width / width_of_tree - 0.5
 
 
 def level_heights(tree: ClusterTree, base: float) -> list[tuple[int, float]]:
     """Return each level of a tree, and the height in its picture at which it stands."""
-    heights = np.append(np.maximum.accumulate(tree.costs[::-1])[::-1], base)
+    # No merger is drawn lower than those within it.
+    costs_from_below = np.maximum.accumulate(tree.costs[::-1])
+    heights = np.append(costs_from_below[::-1], base)
 
-    def middle(n_clusters: int) -> float:
-        """Between the merger that ends so many clusters and the one that makes them."""
-        return float(np.sqrt(heights[n_clusters - 2] * heights[n_clusters - 1]))
-
-    return [(n_clusters, middle(n_clusters)) for n_clusters in tree.levels]
+    levels = []
+    for n_clusters in tree.levels:
+        # Between the merger that ends so many clusters and the one that makes them.
+        end = heights[n_clusters - 2]
+        beginning = heights[n_clusters - 1]
+        middle = float(np.sqrt(end * beginning))
+        levels.append((n_clusters, middle))
+    return levels
 
 
 def plot_result(result: ClusterTree | ClusterCount, ax: Axes | None = None) -> Axes:
-    """Draw a tree; of a count, in a new figure, with its eigenvalues beside it."""
+    """Draw a tree; for a ClusterCount in a new figure, its eigenvalues as well."""
     if isinstance(result, ClusterTree):
         return plot_tree(result, ax=ax)
     if result.tree is None or not result.tree.splits:

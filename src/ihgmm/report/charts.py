@@ -1,6 +1,7 @@
 """Charts and figures of the report: where lines and bars are; templates draw them."""
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 
@@ -17,27 +18,37 @@ class ScaleAxis:
     height = 30.0
 
     def __init__(self, scales: np.ndarray) -> None:
+        smallest = 1.0
+        largest = 1.0
         positive = scales[scales > 0]
-        # A few rows may be out of all proportion; the axis is for the others.
-        smallest = np.quantile(positive, 0.0005) if len(positive) else 1.0
-        largest = np.quantile(positive, 0.9995) if len(positive) else 1.0
+        if len(positive):
+            # A few rows may be out of all proportion; the axis is for the others.
+            smallest, largest = np.quantile(positive, [0.0005, 0.9995])
+
         self.first = np.log10(min(smallest, 0.8))
         self.last = np.log10(max(largest, 1.25))
-        self.ticks = [
-            (float(self.place(tick)), f"{tick:g}") for tick in self._round_scales()
-        ]
+        self.ticks = []
+        for scale in self._round_scales():
+            self.ticks.append((float(self.place(scale)), f"{scale:g}"))
 
     def _round_scales(self, most: int = 5) -> list[float]:
         """Return round scales that are on the axis, not too many of them."""
-        powers = range(int(np.floor(self.first)), int(np.ceil(self.last)) + 1)
+        first_power = int(np.floor(self.first))
+        last_power = int(np.ceil(self.last))
+        powers = [10.0**power for power in range(first_power, last_power + 1)]
+
         for steps in ((1, 2, 5), (1, 3), (1,)):
-            scales = [step * 10.0**power for power in powers for step in steps]
-            on_axis = [s for s in scales if self.first <= np.log10(s) <= self.last]
+            scales = [step * power for power in powers for step in steps]
+            on_axis = [scale for scale in scales if self._reaches(scale)]
             if len(on_axis) <= most:
                 return on_axis
 
-        every = -(-len(on_axis) // most)
-        return on_axis[::every]
+        stride = -(-len(on_axis) // most)
+        return on_axis[::stride]
+
+    def _reaches(self, scale: float) -> bool:
+        """Return whether a scale is on the axis."""
+        return bool(self.first <= np.log10(scale) <= self.last)
 
     def place(self, scale: np.ndarray | float) -> np.ndarray:
         """Return where a scale is drawn, from left to right."""
@@ -59,15 +70,23 @@ class ScaleAxis:
     def _outline(self, scales: np.ndarray) -> str:
         """Return the path around a smoothed histogram and its mirror image."""
         edges = np.linspace(0, self.width, 53)
-        counts = np.histogram(self.place(scales), edges)[0]
-        kernel = np.exp(-0.5 * (np.arange(-4, 5) / 1.6) ** 2)
-        density = np.convolve(counts, kernel, mode="same")
-        reach = density / density.max() * (self.height / 2 - 2)
+        counts, _ = np.histogram(self.place(scales), edges)
 
-        middles = (edges[1:] + edges[:-1]) / 2
-        x = np.concatenate([middles, middles[::-1]])
-        y = np.concatenate([-reach, reach[::-1]]) + self.height / 2
-        points = [f"{a:.1f},{b:.1f}" for a, b in zip(x, y, strict=True)]
+        # Gaussian weights, of a standard deviation of 1.6 bins.
+        deviations = np.arange(-4, 5) / 1.6
+        kernel = np.exp(-0.5 * deviations**2)
+        density = np.convolve(counts, kernel, mode="same")
+
+        # There along one side of the axis, and back along the other.
+        middle = self.height / 2
+        reach = density / density.max() * (middle - 2)
+        centers = (edges[1:] + edges[:-1]) / 2
+        x_of_points = np.concatenate([centers, centers[::-1]])
+        y_of_points = np.concatenate([-reach, reach[::-1]]) + middle
+
+        points = []
+        for x, y in zip(x_of_points, y_of_points, strict=True):
+            points.append(f"{x:.1f},{y:.1f}")
         return f"M{'L'.join(points)}Z"
 
 
@@ -77,51 +96,86 @@ def scree_chart(count: ClusterCount, n_clusters: int) -> dict[str, Any] | None:
     if not np.isfinite(values).all():  # of data whose squares no float can hold
         return None
 
+    axis = ValueAxis.of(values, count.edge)
+    ticks = axis.ticks()
+    margin = _room_beside(ticks)
+
     width = 720.0
-    bottom = 226.0
-    largest = max(values.max(), count.edge, 0) or 1.0
-    smallest = min(values.min(), 0)
+    n_values = len(values)
+    step = (width - margin - 16) / n_values
+    numbers = np.arange(1, n_values + 1)
+    middles = (margin + (numbers - 0.5) * step).tolist()
+    numbered = list(zip(numbers.tolist(), middles, strict=True))
+    stride = -(-n_values // 20)  # at most 20 numbers are written
 
-    def y(value: Any) -> Any:
-        return 12 + (largest - value) / (largest - smallest) * (bottom - 12)
-
-    ticks = [(y(tick), compact(tick)) for tick in _round_values(smallest, largest)]
-    # On narrow screens text is large beside the chart: 13 units a character.
-    margin = 24.0 + 13 * max(len(text) for _, text in ticks)
-    step = (width - margin - 16) / len(values)
-    middles = (margin + (np.arange(len(values)) + 0.5) * step).tolist()
-
-    tops = y(np.maximum(values, 0))
-    heights = np.maximum(y(np.minimum(values, 0)) - tops, 1.0)
-    numbers = list(enumerate(middles, 1))
-    every = -(-len(values) // 20)
+    tops, heights = axis.bars(values)
 
     return {
         "width": width,
         "height": 260.0,
         "left": margin,
-        "bottom": bottom,
+        "bottom": axis.bottom,
         "ticks": ticks,
         "bar": min(step * 0.72, 36.0),
-        "bars": list(zip(middles, tops.tolist(), heights.tolist(), strict=True)),
-        "numbers": numbers[::every],
-        "gap": margin + n_clusters * step if n_clusters < len(values) else None,
-        "edge": y(count.edge),
+        "bars": list(zip(middles, tops, heights, strict=True)),
+        "numbers": numbered[::stride],
+        "gap": margin + n_clusters * step if n_clusters < n_values else None,
+        "edge": axis.place(count.edge),
         "said": ", ".join(f"{value:.3g}" for value in values[:60]),
     }
 
 
+def _room_beside(ticks: list[tuple[float, str]]) -> float:
+    """Return how much room a chart needs at its left for the texts of ticks."""
+    longest = max(len(text) for _, text in ticks)
+    # On narrow screens text is large beside the chart: 13 units a character.
+    return 24.0 + 13 * longest
+
+
+@dataclass(frozen=True)
+class ValueAxis:
+    """The upright axis of eigenvalues, on which 0 has a place too."""
+
+    smallest: float
+    largest: float
+    bottom: float = 226.0  # where the smallest value is drawn
+
+    @classmethod
+    def of(cls, values: np.ndarray, edge: float) -> Self:
+        """Return an axis that holds values, the edge of noise and 0."""
+        return cls(
+            smallest=min(values.min(), 0),
+            largest=max(values.max(), edge, 0) or 1.0,
+        )
+
+    def place(self, value: Any) -> Any:
+        """Return where a value, or each of an array, is drawn: from top to bottom."""
+        share = (self.largest - value) / (self.largest - self.smallest)
+        return 12 + share * (self.bottom - 12)
+
+    def bars(self, values: np.ndarray) -> tuple[list[float], list[float]]:
+        """Return the tops and the heights of bars between values and 0."""
+        tops = self.place(np.maximum(values, 0))
+        ends = self.place(np.minimum(values, 0))
+        heights = np.maximum(ends - tops, 1.0)
+        return tops.tolist(), heights.tolist()
+
+    def ticks(self) -> list[tuple[float, str]]:
+        """Return where round numbers are on the axis, and how they are written."""
+        values = _round_values(self.smallest, self.largest)
+        return [(self.place(value), compact(value)) for value in values]
+
+
 def _round_values(smallest: float, largest: float) -> list[float]:
     """Return round numbers between two ends, in four steps or so."""
-    wanted = (largest - smallest) / 4
-    power = 10.0 ** np.floor(np.log10(wanted))
-    factor = next(f for f in (1, 2, 2.5, 5, 10) if f * power >= wanted)
-    step = float(power * factor)
-    multiples = range(
-        int(np.ceil(smallest / step)),
-        int(largest / step + 1e-9) + 1,
-    )
-    return [multiple * step for multiple in multiples]
+    least_step = (largest - smallest) / 4
+    power = 10.0 ** np.floor(np.log10(least_step))
+    candidates = [factor * power for factor in (1, 2, 2.5, 5, 10)]
+    step = next(float(size) for size in candidates if size >= least_step)
+
+    first_multiple = int(np.ceil(smallest / step))
+    last_multiple = int(largest / step + 1e-9)
+    return [multiple * step for multiple in range(first_multiple, last_multiple + 1)]
 
 
 def tree_chart(tree: ClusterTree) -> dict[str, Any]:
@@ -129,15 +183,17 @@ def tree_chart(tree: ClusterTree) -> dict[str, Any]:
     width = 720.0
     bottom = 210.0
     end = width - 140 if tree.levels else width  # beside it, levels have their names
+
     order, brackets = tree.drawn()
-    highest = brackets[-1].height
+    highest_cost = brackets[-1].height
     base = 0.6 * brackets[0].height
+    log_range = np.log(highest_cost / base)
 
     def x(place: float) -> float:
         return 12 + (place + 0.5) / len(order) * (end - 24)
 
     def y(height: float) -> float:
-        share = np.log(highest / max(height, base)) / np.log(highest / base)
+        share = np.log(highest_cost / max(height, base)) / log_range
         return float(12 + share * (bottom - 12))
 
     def path(bracket: Bracket) -> str:

@@ -12,7 +12,7 @@ from hashlib import sha256
 from html import escape
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -138,6 +138,7 @@ def write_report(
     target = None if path is None else regular_target(path, (".html", ".htm"))
     template = _templates().get_template("templates/report.html")
     notes = names_of("notes", notes)
+
     facts = gather_facts(
         X,
         model,
@@ -155,30 +156,29 @@ def write_report(
 
     # A notebook keeps the page in its own file: that should stay small.
     most_rows = 100_000 if target else 10_000
-    kept = kept_rows(facts.clusters, facts.ids, most_rows)
+    page_rows = kept_rows(facts.clusters, facts.ids, most_rows)
     sizes = facts.clusters.sizes
+    used = np.flatnonzero(sizes).tolist()
     axis = ScaleAxis(facts.scales)
     count = facts.count
     now = _time_of_page()
-    is_certain = facts.certainty >= facts.diagnosis.certain_from
 
     page = template.render(
-        data=inline_json(_payload(facts, kept)),
         facts=facts,
-        n_kept=len(kept),
-        n_used=np.count_nonzero(sizes),
+        data=inline_json(_payload(facts, page_rows)),
+        n_kept=len(page_rows),
+        n_used=len(used),
+        n_sure=_count_sure_rows(facts),
         by_size=(np.diff(sizes) <= 0).all(),
-        # Labels that were given are sure.
-        n_sure=max(np.count_nonzero(is_certain) - facts.diagnosis.n_given, 0),
         figures=words.figure_table(facts.diagnosis),
         axis=axis,
         clusters=[_cluster(facts, axis, rows) for rows in facts.clusters.rows()],
-        cards=[(k, _card(facts, k)) for k in np.flatnonzero(sizes).tolist()],
+        cards=[(cluster, _card(facts, cluster)) for cluster in used],
         chart=count and scree_chart(count, facts.n_clusters),
+        doubt=count_headline(count) if count and count.is_doubtful else None,
         tree=facts.tree and tree_chart(facts.tree),
         tree_words=facts.tree and sentence(tree_headline(facts.tree)),
         known=facts.known and cross_table(facts),
-        doubt=count_headline(count) if count and count.is_doubtful else None,
         title=str(title or f"Clusters found by {facts.method}"),
         notes=notes,
         source=source,
@@ -194,6 +194,13 @@ def write_report(
     return target
 
 
+def _count_sure_rows(facts: Facts) -> int:
+    """Return how many labels are certain, without those that were given."""
+    n_certain = np.count_nonzero(facts.certainty >= facts.diagnosis.certain_from)
+    # Labels that were given are sure.
+    return max(int(n_certain) - facts.diagnosis.n_given, 0)
+
+
 def _note_of_outliers(facts: Facts) -> str:
     rows = counted(facts.n_outliers, "row")
     share = percent(facts.n_outliers / (facts.n_outliers + facts.n_samples))
@@ -202,7 +209,7 @@ def _note_of_outliers(facts: Facts) -> str:
 
 
 def _time_of_page() -> datetime:
-    """Return now, or the time that builds set which are to be repeated."""
+    """Return now, or the time that SOURCE_DATE_EPOCH has, to build the same again."""
     epoch = os.environ.get("SOURCE_DATE_EPOCH", "")
     if epoch:
         return datetime.fromtimestamp(int(epoch), UTC)
@@ -211,7 +218,7 @@ def _time_of_page() -> datetime:
 
 @cache
 def _templates() -> Any:
-    """Return the page with its slots; every text that fills one is escaped."""
+    """Return Jinja's environment with the templates; it escapes every text."""
     try:
         from jinja2 import Environment, PackageLoader, StrictUndefined
         from markupsafe import Markup
@@ -242,8 +249,13 @@ def _templates() -> Any:
         shown=partial(shorten, longest=120),
         class_words=class_words,
         wrong_labels=words.wrong_labels,
+        refuse_verdict=_refuse_verdict,
     )
     return pages
+
+
+def _refuse_verdict(name: str) -> NoReturn:
+    raise ValueError(f"The page has no words for the verdict {name!r}.")
 
 
 # No page may hold these: control characters, and halves of a character.
@@ -261,6 +273,7 @@ def _written(value: Any) -> Any:
     """Return a value as the page shows it, unless it is markup."""
     if isinstance(value, float):
         return f"{value:.2f}".rstrip("0").rstrip(".")
+
     is_markup = hasattr(value, "__html__")
     if isinstance(value, str) and not is_markup:
         return _UNFIT.sub("\ufffd", value)
@@ -269,10 +282,11 @@ def _written(value: Any) -> Any:
 
 def _cluster(facts: Facts, axis: ScaleAxis, rows: np.ndarray) -> dict[str, Any]:
     """Return the line of a cluster in the table of clusters."""
+    largest = float(facts.clusters.sizes.max())
     line = {
         "n": len(rows),
         "share": percent(len(rows) / facts.n_samples),
-        "bar": max(100 * len(rows) / float(facts.clusters.sizes.max()), 0.6),
+        "bar": max(100 * len(rows) / largest, 0.6),
     }
     if len(rows) == 0:
         return line
@@ -280,9 +294,12 @@ def _cluster(facts: Facts, axis: ScaleAxis, rows: np.ndarray) -> dict[str, Any]:
     scales = facts.scales[rows]
     lowest, median, highest = np.quantile(scales, [0.05, 0.5, 0.95])
     is_certain = facts.certainty[rows] >= facts.diagnosis.certain_from
-    size = float(np.median(facts.sizes[rows]))
+    size = float(np.median(facts.row_sizes[rows]))
+
     return line | {
-        "sure": percent(float(is_certain.mean())) if facts.highest > 0 else "-",
+        "sure": percent(float(is_certain.mean()))
+        if facts.highest_certainty > 0
+        else "-",
         "median": f"{median:.2f}",
         "range": f"{lowest:.2f} to {highest:.2f}",
         "size": figure(size),
@@ -293,7 +310,7 @@ def _cluster(facts: Facts, axis: ScaleAxis, rows: np.ndarray) -> dict[str, Any]:
 
 def _card(facts: Facts, cluster: int) -> list[dict[str, Any]]:
     """Return the features that set a cluster apart, with their means."""
-    top = facts.apart
+    top = facts.top_features
     line = top.clusters.tolist().index(cluster)
     features = top.features[line]
     if facts.snippets is not None:
@@ -305,58 +322,75 @@ def _card(facts: Facts, cluster: int) -> list[dict[str, Any]]:
     # Bars of a card share a scale: an outlier elsewhere would make them hairlines.
     contrasts = top.contrasts[line, features]
     lengths = np.clip(contrasts, -Contrasts.MOST, Contrasts.MOST)
-    lengths = lengths / (np.abs(lengths).max(initial=0.0) or 1.0)
-    return [
-        {
+    longest = np.abs(lengths).max(initial=0.0) or 1.0
+
+    card = []
+    for feature, contrast, length in zip(features, contrasts, lengths, strict=True):
+        entry = {
             "name": shorten(top.names[feature], 120),
-            "length": float(length),
+            "length": float(length / longest),
             "contrast": contrast_text(contrast).replace("-", "\N{MINUS SIGN}"),
             "mean": figure(top.means[line, feature]),
             "others": figure(top.others[line, feature]),
         }
-        for feature, contrast, length in zip(features, contrasts, lengths, strict=True)
-    ]
+        card.append(entry)
+    return card
 
 
 def kept_rows(
     clusters: Clusters, ids: list[str] | None, most_rows: int = 100_000
 ) -> np.ndarray:
-    """Return the rows of the page: as many as a browser searches without delay."""
+    """Return the positions of the rows that the page holds, among those in clusters.
+
+    They are as many as a browser searches without delay, and some of each cluster.
+    """
     if ids is not None:
         n_bytes = len(inline_json(ids).encode("utf-8"))
-        most_rows = min(most_rows, max(1, 4_500_000 * len(ids) // n_bytes))
-    return np.sort(np.concatenate(clusters.thinned(most_rows, 20)))
+        n_rows_with_room = max(1, 4_500_000 * len(ids) // n_bytes)
+        most_rows = min(most_rows, n_rows_with_room)
+
+    rows_of_clusters = clusters.thinned(most_rows, 20)
+    return np.sort(np.concatenate(rows_of_clusters))
 
 
-def _payload(facts: Facts, kept: np.ndarray) -> dict[str, Any]:
+def _payload(facts: Facts, page_rows: np.ndarray) -> dict[str, Any]:
     """Return the rows that the page holds, as its script reads them."""
-    # Of rows too few to judge nothing is known: they count as least certain.
-    certainty = np.nan_to_num(facts.certainty[kept])
+    # NaN where nothing is known of a row: it counts as least certain.
+    certainty = np.nan_to_num(facts.certainty[page_rows])
     data: dict[str, Any] = {
         "nClusters": facts.n_clusters,
         "idName": _id_column(facts.id_name),
         "sizes": facts.clusters.sizes.tolist(),
-        "lengths": facts.lengths.tolist(),
+        "lengths": facts.center_lengths.tolist(),
         "names": facts.names,
-        **_places_on_map(facts, kept),
-        "cluster": _packed(facts.clusters.codes[kept], "u2"),
-        "scale": _packed(facts.scales[kept], "f4"),
+        **_places_on_map(facts, page_rows),
+        "cluster": _packed(facts.clusters.codes[page_rows], "u2"),
+        "scale": _packed(facts.scales[page_rows], "f4"),
         "certainty": _packed(_quantised(certainty, 0, 1), "u2"),
     }
+
     if facts.ids is not None:
-        data["ids"] = [facts.ids[i] for i in kept]
-    elif len(kept) < facts.n_samples + facts.n_outliers:
-        data["numbers"] = _packed(facts.positions[kept], "u4")
-    if facts.filled.any():
-        data["filled"] = _packed(facts.filled[kept], "u4")
+        data["ids"] = [facts.ids[i] for i in page_rows]
+    elif len(page_rows) < facts.n_samples + facts.n_outliers:
+        data["numbers"] = _packed(facts.positions[page_rows], "u4")
+    if facts.n_filled_cells.any():
+        data["filled"] = _packed(facts.n_filled_cells[page_rows], "u4")
     if facts.known is not None:
-        used, codes = np.unique(facts.known.codes[kept], return_inverse=True)
-        class_names = ["", *facts.known.names]  # -1 is no class
-        data["classes"] = [class_names[code + 1] for code in used]
-        data["known"] = _packed(codes, "u4")
+        data |= _known_labels(facts.known, page_rows)
+
     # By which a browser knows the page again, and the names that were given in it.
     data["key"] = sha256(inline_json(data).encode()).hexdigest()[:16]
     return data
+
+
+def _known_labels(known: Clusters, page_rows: np.ndarray) -> dict[str, Any]:
+    """Return the known classes that the rows of the page have, and that of each row."""
+    used, codes = np.unique(known.codes[page_rows], return_inverse=True)
+    class_names = ["", *known.names]  # -1 is no class
+    return {
+        "classes": [class_names[code + 1] for code in used],
+        "known": _packed(codes, "u4"),
+    }
 
 
 def _id_column(name: str) -> str:
@@ -365,13 +399,14 @@ def _id_column(name: str) -> str:
     return f"id_{name}" if name in other_columns else name
 
 
-def _places_on_map(facts: Facts, kept: np.ndarray) -> dict[str, Any]:
+def _places_on_map(facts: Facts, page_rows: np.ndarray) -> dict[str, Any]:
     """Return where the rows are, in 16 bits, and how wide the map is to its height."""
-    lowest = facts.places.min(axis=0)
-    highest = facts.places.max(axis=0)
+    lowest = facts.map.points.min(axis=0)
+    highest = facts.map.points.max(axis=0)
     width, height = np.maximum(highest - lowest, 1e-12)
-    x, y = _quantised(facts.places[kept], lowest, highest).T
-    axes_have_one_unit = facts.basis != "scale and fit"
+    axes_have_one_unit = facts.map.basis != "scale and fit"
+
+    x, y = _quantised(facts.map.points[page_rows], lowest, highest).T
     return {
         "aspect": float(width / height) if axes_have_one_unit else None,
         "x": _packed(x, "u2"),
@@ -387,7 +422,8 @@ def _packed(values: np.ndarray, kind: str) -> dict[str, str]:
 def _quantised(values: np.ndarray, lowest: Any, highest: Any) -> np.ndarray:
     """Return values between two ends as whole numbers of 16 bits."""
     span = np.where(highest > lowest, highest - lowest, 1.0)
-    return np.round((values - lowest) / span * 65535).clip(0, 65535)
+    shares = (values - lowest) / span
+    return np.round(shares * 65535).clip(0, 65535)
 
 
 def _base64(content: bytes) -> str:

@@ -121,7 +121,8 @@ def _telling_columns(
 
 def ruling_column(data: Matrix) -> RulingColumn | None:
     """Return the column that would decide clusters alone, if there is one."""
-    rows = data.take(_rows_to_compare(data, _is_of_usual_length(data)))
+    drawn_rows = _rows_to_compare(data, _is_of_usual_length(data))
+    rows = data.take(drawn_rows)
     n = rows.shape[0]
     if n < Cautions.LEAST_ROWS:
         return None
@@ -138,11 +139,14 @@ def ruling_column(data: Matrix) -> RulingColumn | None:
     if not is_measured.any():
         return None
 
-    column = int(np.where(is_measured, variances, 0.0).argmax())
+    measured_variances = np.where(is_measured, variances, 0.0)
+    column = int(measured_variances.argmax())
     share = float(variances[column] / variances.sum())
     if share <= Cautions.RULING:
         return None
-    if not decides_alone(np.sqrt(variances[is_measured])).any():
+
+    deviations = np.sqrt(variances[is_measured])
+    if not decides_alone(deviations).any():
         return None
 
     name = data.names[column] if data.names else column
@@ -169,12 +173,14 @@ def _rows_to_compare(data: Matrix, is_candidate: Tall) -> np.ndarray:
 
 def decides_alone(deviations: np.ndarray) -> np.ndarray:
     """Tell which columns decide alone: those that vary several times more than most."""
-    return np.asarray(deviations > Columns.DECIDES_ALONE * lower_median(deviations))
+    threshold = Columns.DECIDES_ALONE * lower_median(deviations)
+    return np.asarray(deviations > threshold)
 
 
 def lower_median(values: np.ndarray) -> float:
     """Return the median, or the lower of the two in the middle."""
-    return float(np.sort(values)[(len(values) - 1) // 2])
+    middle = (len(values) - 1) // 2
+    return float(np.sort(values)[middle])
 
 
 def zero_rows(data: Matrix, is_given: np.ndarray) -> ZeroRows | None:

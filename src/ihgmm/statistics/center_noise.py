@@ -52,9 +52,9 @@ def noise_of_centers(
     s = fit.noise_variances * rows.to_rows(noise_ratio)
     mean_noise = rows.sums(mean_shares**2 * s)[:, None]
     weighted_noise = rows.sums(weights * mean_shares * s)[:, None]
-    along_center = (
-        mean_noise + 2 * sums.by_products - 2 * (1 - units**2) * weighted_noise
-    )
+    across_center = 1 - units**2
+    along_center = mean_noise + 2 * sums.by_products
+    along_center = along_center - 2 * across_center * weighted_noise
     variances = sums.by_squared_weights + units**2 * along_center
     return noise_ratio, np.maximum(variances, 0.0)
 

@@ -23,6 +23,11 @@ class DescribedFit:
     centers: np.ndarray  # (n_clusters, n_features)
 
     @property
+    def n_rows(self) -> int:
+        """Number of rows, also of outliers."""
+        return len(self.labels)
+
+    @property
     def sizes(self) -> np.ndarray:
         """Rows in each cluster."""
         labels = self.labels[self.labels >= 0]

@@ -12,6 +12,7 @@ from ihgmm._display import Result
 from ihgmm._parameters import check_choice, generator, usual_errors
 from ihgmm.matrix import Groups, Matrix, RowSubset, Tall, to_host
 from ihgmm.numerics.missing import MISSING_WAYS, Missing, learn_filler
+from ihgmm.numerics.roots import RootColumns
 from ihgmm.policy import Cautions, Trust
 from ihgmm.statistics.calibration import certainty_shift, error_range, expected_error
 from ihgmm.statistics.cautions import (
@@ -115,8 +116,9 @@ def diagnose(
     Notes
     -----
     Halves of at most 2,000 rows are clustered anew, and each fit labels rows that it
-    did not see. Labels that change are often wrong; those that stay need not be the
-    classes you have in mind: see :doc:`/trust`.
+    did not see. They compare roots of rows if the model does, and for labels from
+    elsewhere rows as they are. Labels that change are often wrong; those that stay need
+    not be the classes you have in mind: see :doc:`/trust`.
 
     Examples
     --------
@@ -152,6 +154,7 @@ def diagnose(
         classes,
         codes=clustered_data.to_device(clustered.select(codes)),
         is_given=is_given[clustered.positions()],
+        roots=checks.roots_of(model),
         is_of_ihsc=hasattr(model, "placement_"),
         rng=rng,
     )
@@ -189,6 +192,7 @@ def _diagnose(
     *,
     codes: Tall,
     is_given: np.ndarray,
+    roots: RootColumns | None,
     is_of_ihsc: bool,
     rng: Generator,
 ) -> Diagnosis:
@@ -203,6 +207,8 @@ def _diagnose(
         The cluster of each row, numbered from 0.
     is_given : ndarray of shape (n_samples,)
         Which rows have labels that the fit was given.
+    roots : RootColumns or None
+        How the fit took roots of rows, if it did: it is judged by fits that do so too.
     is_of_ihsc : bool
         Whether the labels are those of a fit of IhSC.
     rng : Generator
@@ -217,7 +223,7 @@ def _diagnose(
     if k > 1 and has_enough_rows:
         # Labels that were all given are judged by fits that do not know them.
         is_known = None if is_given.all() else is_given
-        refits = refit_halves(X, codes, k, rng, is_given=is_known)
+        refits = refit_halves(X, codes, k, rng, is_given=is_known, roots=roots)
 
     if refits is None:
         judgement = _judgement_without_refits(X, k, judged.n_rows)
@@ -252,7 +258,8 @@ def _diagnose(
     candidates = (
         _other_clusters(diagnosis, refits, is_of_ihsc),
         one_value_column(X, codes, classes),
-        ruling_column(X),
+        # Roots weigh columns, so that none of them decides alone.
+        ruling_column(X) if roots is None else None,
         zero_rows(X, is_given),
     )
     cautions = tuple(caution for caution in candidates if caution is not None)

@@ -118,18 +118,19 @@ def estimates_of_fit(X: Matrix, fit: SpectralFit, labels: Tall, k: int) -> Param
     if signs is not None:
         X = Scaled(X, rows=signs)
 
-    fitted: Parameters
-    if fit.placement.embedding.hollow:
-        # Eigenvectors lack the term that pairs a row with itself.
-        fitted = estimates_of_labels(X, labels, np.arange(k))
+    rows = X.ops.groups(labels, k, X.weights)
+    embedding = fit.placement.embedding
+    if embedding.hollow or embedding.roots is not None:
+        # Eigenvectors lack the term that pairs a row with itself, or are of roots.
+        scaled = _fit_centers_twice(X, rows)
     else:
-        rows = X.ops.groups(labels, k, X.weights)
         lengths = _lengths_along_centers(X, fit, k)
         scales = rows.over_mean(lengths)
         scaled = fit_scaled_centers(X, rows, rows.weighted(scales), scales)
-        fitted = _in_units(X, scaled)
-        if X.incomplete is not None:
-            fitted = fit_observed_cells(fitted, X, rows).parameters
+
+    fitted = _in_units(X, scaled)
+    if X.incomplete is not None:
+        fitted = fit_observed_cells(fitted, X, rows).parameters
 
     return fitted if signs is None else replace(fitted, scales=fitted.scales * signs)
 
@@ -193,12 +194,10 @@ def in_data_units(fitted: P, white: Scaled, labels: Tall, weights: Tall | None) 
     )
 
 
-def for_all_rows(
-    fitted: P, X: Matrix, labels: Tall, subset: RowSubset, *, signed: bool = False
-) -> P:
+def for_all_rows(fitted: P, X: Matrix, labels: Tall, subset: RowSubset) -> P:
     """Return parameters for all rows of X, found from those of a subset."""
     centers = to_host(fitted.centers) / X.unit
-    scales, levels = fit_to_centers(X, labels, centers, signed=signed)
+    scales, levels = fit_to_centers(X, labels, centers)
     return replace(
         fitted,
         scales=subset.scatter(fitted.scales, scales),
@@ -206,13 +205,11 @@ def for_all_rows(
     )
 
 
-def fit_to_centers(
-    X: Matrix, labels: Tall, centers: np.ndarray, *, signed: bool = False
-) -> tuple[Tall, Tall]:
+def fit_to_centers(X: Matrix, labels: Tall, centers: np.ndarray) -> tuple[Tall, Tall]:
     """Return scales and noise levels of rows that had no part in their centres.
 
-    The scale is that of the nearest multiple of the centre, positive unless ``signed``,
-    and the noise is what is left of the row.
+    The scale is that of the nearest multiple of the centre, positive unless X is
+    ``signed``, and the noise is what is left of the row.
     """
     ops = X.ops
     rows = ops.groups(labels, len(centers))
@@ -225,7 +222,7 @@ def fit_to_centers(
 
     products = rows.inner_products(X, centers)
     components = ops.ratio(products, lengths)
-    if not signed:
+    if not X.signed:
         components = ops.clip(components, 0.0, None)
     residuals = ops.to_device(X.sqnorms, labels) - components**2
     residuals = ops.clip(residuals, 0.0, None)
@@ -238,16 +235,9 @@ def fit_to_centers(
 def estimates_of_labels(
     X: Matrix, labels: Tall, classes: np.ndarray, *, observed_only: bool = True
 ) -> Estimates:
-    """Do as :func:`estimate_parameters`; cells filled in count if not observed_only.
-
-    Centres are fitted twice: with equal weights of rows, and with those that the scales
-    and the noise of this first fit make best.
-    """
+    """Do as :func:`estimate_parameters`; cells filled in count if not observed_only."""
     rows = X.ops.groups(labels, len(classes), X.weights)
-    equal_weights = X.ops.xp.ones_like(X.sqnorms)
-    fit = fit_scaled_centers(X, rows, rows.weighted(equal_weights))
-    weights = steady_weights(X, fit, rows)
-    fit = fit_scaled_centers(X, rows, rows.weighted(weights))
+    fit = _fit_centers_twice(X, rows)
 
     noise_ratio, center_variances = noise_of_centers(X, rows, fit)
     noise_ratio = rows.to_rows(noise_ratio)
@@ -279,6 +269,17 @@ def estimates_of_labels(
         scale_errors=scale_errors,
         center_errors=estimates.center_errors * refit.center_error_growth,
     )
+
+
+def _fit_centers_twice(X: Matrix, rows: Groups) -> ScaledCenters:
+    """Fit centres with equal weights of rows, and with the best weights after that.
+
+    These are the ones that the scales and the noise of the first fit ask for.
+    """
+    equal_weights = X.ops.xp.ones_like(X.sqnorms)
+    first_fit = fit_scaled_centers(X, rows, rows.weighted(equal_weights))
+    weights = steady_weights(X, first_fit, rows)
+    return fit_scaled_centers(X, rows, rows.weighted(weights))
 
 
 def _freedom_of_centers(fit: ScaledCenters, rows: Groups) -> np.ndarray:

@@ -241,13 +241,8 @@ def column_offsets(prepared: np.ndarray, original: np.ndarray) -> np.ndarray:
     or by too little to tell, the offset is 0. It is that of the line by least squares.
     """
     is_known = np.isfinite(prepared) & np.isfinite(original)
-    counts = np.maximum(is_known.sum(axis=0), 1)
-    sum_prepared = np.where(is_known, prepared, 0.0).sum(axis=0)
-    sum_original = np.where(is_known, original, 0.0).sum(axis=0)
-    mean_prepared = sum_prepared / counts
-    mean_original = sum_original / counts
-    x = np.where(is_known, prepared - mean_prepared, 0.0)
-    y = np.where(is_known, original - mean_original, 0.0)
+    mean_prepared, x = _center_columns(prepared, is_known)
+    mean_original, y = _center_columns(original, is_known)
 
     widest = np.abs(x).max(axis=0)
     unit = np.where(widest > 0, widest, 1.0)
@@ -258,6 +253,15 @@ def column_offsets(prepared: np.ndarray, original: np.ndarray) -> np.ndarray:
     rounding = 1e-5 * np.abs(mean_original) * size
     is_beyond_rounding = np.abs(offsets) * widest > rounding
     return np.where(is_beyond_rounding, offsets, 0.0)
+
+
+def _center_columns(
+    values: np.ndarray, is_known: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return means of columns, and values less these; 0 where one is not known."""
+    counts = np.maximum(is_known.sum(axis=0), 1)
+    means = np.where(is_known, values, 0.0).sum(axis=0) / counts
+    return means, np.where(is_known, values - means, 0.0)
 
 
 def _slopes(x: np.ndarray, y: np.ndarray) -> np.ndarray:

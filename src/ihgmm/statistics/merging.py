@@ -12,16 +12,25 @@ from ihgmm.policy import Small
 
 
 class Branches(NamedTuple):
-    """A tree that was learnt from some rows, and has put all rows into its leaves."""
+    """A tree of clusters that was learnt from some rows, and the leaf of every row.
 
-    leaves: np.ndarray  # (n_samples,): the leaf of each row
-    members: np.ndarray  # (k, k leaves): the cluster of each leaf among 1, 2, ..., k
-    costs: np.ndarray  # (k - 1,): of merging two of 2, 3, ..., k clusters, for each row
-    gaps: np.ndarray  # (k - 1, 2): how far other rows keep from the cut, on both sides
+    Some leaves may be empty of the rows it was learnt from; k others are not.
+    """
+
+    leaves: np.ndarray  # (n_samples,): the leaf of each row, from 0
+    # (k, number of all leaves): line i has the cluster of each leaf, from 0 to i, where
+    # there are i + 1 clusters. Empty leaves are in one of these.
+    members: np.ndarray
+    # (k - 1,): entry i is what it costs, divided by the number of rows, to merge two of
+    # i + 2 clusters.
+    costs: np.ndarray
+    # (k - 1, 2): line i is how far rows that the tree was not learnt from keep from the
+    # cut between these two, on each side, in standard errors; 0 if not looked for.
+    gaps: np.ndarray
 
     @property
     def n_leaves(self) -> int:
-        """The number of leaves that have rows the tree was learnt from."""
+        """The number of leaves, k, that have rows the tree was learnt from."""
         return len(self.members)
 
     def labels(self, n_clusters: int) -> np.ndarray:
@@ -29,7 +38,11 @@ class Branches(NamedTuple):
         return self.members[n_clusters - 1][self.leaves]
 
     def rises(self, most: int) -> np.ndarray:
-        """Return how much more each merger costs than the last, from 2 to most."""
+        """Return how much more it costs to merge two of 2, 3, ..., most clusters.
+
+        More than with one cluster more, that is, in logarithms: (most - 1,). The last
+        number, for which that is not known, is 0.
+        """
         log_costs = np.log(self.costs[: most - 1])
         return np.append(log_costs[:-1] - log_costs[1:], 0.0)
 
@@ -38,8 +51,8 @@ class Branches(NamedTuple):
 class GapSearch:
     """How gaps between clusters are looked for, in rows a tree did not learn from."""
 
-    lengths: np.ndarray  # (n_samples,): of the data's rows
-    every_cut: bool  # whether at every cut, or between opposite directions alone
+    lengths: np.ndarray  # (n_samples,): of the rows of data
+    every_cut: bool  # whether between any two clusters, or opposite ones alone
 
     def clearances(
         self, units: np.ndarray, sides: np.ndarray, is_learnt: np.ndarray
@@ -66,14 +79,19 @@ class GapSearch:
             return 0.0, 0.0
 
         # Least squares, in which both sides count alike.
-        squares = ahead.T @ ahead / len(ahead) + behind.T @ behind / len(behind)
-        difference = center_ahead - center_behind
-        normal = np.linalg.lstsq(squares, difference, rcond=Small.LOAD)[0]
+        squares_ahead = ahead.T @ ahead / len(ahead)
+        squares_behind = behind.T @ behind / len(behind)
+        normal, *_ = np.linalg.lstsq(
+            squares_ahead + squares_behind,
+            center_ahead - center_behind,
+            rcond=Small.LOAD,
+        )
 
         is_new = (sides != 0) & ~is_learnt
         distances = units[is_new] @ normal
         if are_opposite:
-            # Between these is the origin: short rows are in the gap there.
+            # The origin is between them, so that short rows are near the cut, whatever
+            # their direction.
             distances = distances * self.lengths[is_new]
         return _clearance(distances), _clearance(-distances)
 
@@ -88,14 +106,17 @@ def _are_opposite(first: np.ndarray, second: np.ndarray) -> bool:
 def _clearance(distances: np.ndarray) -> float:
     """Return how far positive distances keep from 0, in standard errors.
 
-    It is the mean distance, of those below the median, less that of even ones.
+    Distances below the median are compared with such as are spread evenly from 0 to the
+    median, with the mean 1 / 2 and the variance 1 / 12 of it: how much larger are they?
     """
     distances = np.sort(distances[distances > 0])
     if len(distances) < 2:
         return 0.0
 
-    shares = distances[: len(distances) // 2] / np.median(distances)
-    return float((shares - 0.5).sum() * np.sqrt(12 / len(shares)))
+    n_below = len(distances) // 2
+    shares = distances[:n_below] / np.median(distances)
+    excess = (shares - 0.5).sum()
+    return float(excess * np.sqrt(12 / n_below))
 
 
 def merge_clusters(
@@ -114,22 +135,23 @@ def merge_clusters(
     rows : array of shape (n_samples, m)
         Rows of an embedding.
     leaves : ndarray of shape (n_samples,)
-        The cluster of each row, from 0, of which some may be empty.
+        The leaf of each row, a cluster to begin with, from 0.
     n_leaves : int
-        Number of clusters.
+        Number of leaves, with those that are empty.
     signed : bool
-        Whether opposite rows are of one cluster.
+        Whether a row and its opposite are of one cluster.
     learnt_rows : ndarray, optional
         Positions of the rows that the tree is learnt from, if not all.
     gap_search : GapSearch, optional
-        How gaps are looked for in other rows; without it there are none.
+        How gaps are looked for in other rows; without it all are 0.
 
     Notes
     -----
     Rows are Gaussian with one covariance W of all clusters. To merge clusters of sizes
-    a and b with centres c and d, of n rows, loses for each row the log-likelihood
-    ``log(1 + a b / (a + b) / n * (c - d) @ inv(W) @ (c - d)) / 2``; W is then that of
-    the merged clusters. BIC's price of a cluster is ``(m + 1) / 2 * log(n) / n``.
+    a and b with centres c and d loses, divided by the number n of rows, the
+    log-likelihood ``log(1 + a b / (a + b) / n * (c - d) @ inv(W) @ (c - d)) / 2``. W is
+    replaced by that of the merged clusters. To this cost comes BIC's price of a
+    cluster, of m coordinates and a share: ``(m + 1) / 2 * log(n) / n``.
     """
     rows = to_host(rows).astype(np.float64)
     is_learnt = np.ones(len(rows), dtype=bool)
@@ -142,7 +164,7 @@ def merge_clusters(
     clusters = _MergingClusters(rows[is_learnt], leaves[is_learnt], n_leaves)
     n_clusters = len(clusters.alive)
 
-    members = np.zeros((n_clusters, n_leaves), dtype=np.intp)
+    members = np.zeros((n_clusters, n_leaves), dtype=np.intp)  # one cluster: all 0
     losses = np.zeros(n_clusters - 1)
     gaps = np.zeros((n_clusters - 1, 2))
     for k in range(n_clusters, 1, -1):
@@ -154,7 +176,7 @@ def merge_clusters(
         cluster_of_row = clusters.owner[leaves]
         is_first = cluster_of_row == merger.first
         is_second = cluster_of_row == merger.second
-        if merger.are_opposite:
+        if merger.are_opposite:  # turn the second round
             clusters.centers[merger.second] *= -1
             rows[is_second] *= -1
 
@@ -170,7 +192,7 @@ def merge_clusters(
 
 
 def _turn_alike(rows: np.ndarray, leaves: np.ndarray) -> None:
-    """Turn rows, in place, so that those of a cluster point the same way along it."""
+    """Turn rows, in place, to one side of the main direction of their cluster."""
     for leaf in np.unique(leaves):
         is_member = leaves == leaf
         members = rows[is_member]
@@ -185,16 +207,19 @@ class _Merger(NamedTuple):
 
     first: int
     second: int
-    cost: float  # how much their covariance grows by it, over the covariance within
-    are_opposite: bool  # whether they are of one line, in opposite directions
+    cost: float  # the term that is added to 1 in the log-likelihood that is lost
+    are_opposite: bool  # whether one has to be turned round, where signs mean nothing
 
 
 class _MergingClusters:
     """Gaussian clusters of one covariance; merged ones go by the number of the first.
 
+    Each begins as a leaf and has its number.
+
     Attributes
     ----------
     n_rows : int
+        Number of rows that the tree is learnt from.
     centers : ndarray of shape (n_leaves, m)
     sizes : ndarray of shape (n_leaves,)
     within : ndarray of shape (m, m)
@@ -202,7 +227,7 @@ class _MergingClusters:
     alive : ndarray of shape (n_clusters,)
         Numbers of the clusters that there are, increasing.
     owner : ndarray of shape (n_leaves,)
-        The cluster of each leaf; empty leaves are in the first.
+        The cluster of each leaf; empty leaves go with the first that is not.
     """
 
     def __init__(self, rows: np.ndarray, labels: np.ndarray, n_leaves: int) -> None:
@@ -218,7 +243,7 @@ class _MergingClusters:
         self.centers /= np.maximum(self.sizes, 1)[:, None]
 
         residuals = rows - self.centers[labels]
-        # Rows may coincide.
+        # Where rows coincide, the covariance would have no inverse.
         load = max(Small.LOAD * float(np.square(rows).mean()), Small.EXACT)
         self.within = residuals.T @ residuals / n + load * np.eye(m)
 

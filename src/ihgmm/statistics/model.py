@@ -54,7 +54,8 @@ def default_separation(
     """
     d = max(n_samples, n_features)
     aspect = max(1.0, (n_features / n_samples) ** 0.25)
-    return float(constant * np.sqrt(n_clusters * np.log(d)) * aspect)
+    order = np.sqrt(n_clusters * np.log(d))
+    return float(constant * order * aspect)
 
 
 @parameters.usual_errors()
@@ -206,8 +207,10 @@ def _draw_labels(
     n: int, k: int, balance: float, rng: np.random.Generator
 ) -> np.ndarray:
     """Return labels in random order; the last cluster is the smallest."""
-    # The small addition keeps 0.7 * 300 / 3 from falling below 70.
-    smallest = max(1, int(balance * n / k + 1e-9)) if k > 1 else n
+    smallest = n
+    if k > 1:
+        # The small addition keeps 0.7 * 300 / 3 from falling below 70.
+        smallest = max(1, int(balance * n / k + 1e-9))
     larger_clusters = np.arange(n - smallest) % max(k - 1, 1)
     smallest_cluster = np.full(smallest, k - 1)
     in_order = np.append(np.sort(larger_clusters), smallest_cluster)
@@ -219,7 +222,8 @@ def _check_range(
 ) -> None:
     """Raise if numbers of a type cannot hold a sample of such parameters."""
     with np.errstate(over="ignore"):
-        largest = scales.max() * np.abs(centers).max() + levels.max()
+        largest_signal = scales.max() * np.abs(centers).max()
+        largest = largest_signal + levels.max()
     if not largest < np.finfo(dtype).max / 100:  # noise may be many levels away
         raise ValueError(
             f"The sample would have entries of {largest:.3g}, beyond {dtype}; give "

@@ -223,15 +223,15 @@ class OrdinaryRows:
         # No fewer rows are short than an exponential tail has.
         tenth = np.interp(0.1, LEVELS, self.length_quantiles)
         shorter = self.length_quantiles[self.length_quantiles < tenth]
-        tail = float((tenth - shorter).mean()) if len(shorter) else 0.0
-        excess = (relative_lengths - tenth) / max(tail, Small.ROUNDING)
-        least_log_shares = np.log(0.1) + excess
+        tail = Small.ROUNDING
+        if len(shorter):
+            mean_excess = float((tenth - shorter).mean())
+            tail = max(mean_excess, tail)
+        least_log_shares = np.log(0.1) + (relative_lengths - tenth) / tail
 
-        return -np.where(
-            relative_lengths < tenth,
-            np.maximum(log_shares, least_log_shares),
-            log_shares,
-        )
+        is_short = relative_lengths < tenth
+        raised_log_shares = np.maximum(log_shares, least_log_shares)
+        return -np.where(is_short, raised_log_shares, log_shares)
 
 
 def _mean_excess(values: np.ndarray, weights: np.ndarray) -> float:
@@ -292,10 +292,13 @@ def _medians(
 
     for label in np.unique(labels):
         is_member = labels == label
-        size = weights[is_member].sum()
-        median = _quantile(values[is_member], weights[is_member], 0.5)
-        total = size + Outliers.PRIOR_ROWS
-        medians[label] = (size * median + Outliers.PRIOR_ROWS * overall) / total
+        weights_of_members = weights[is_member]
+        size = weights_of_members.sum()
+        median = _quantile(values[is_member], weights_of_members, 0.5)
+
+        # The overall median counts as that of some more rows.
+        weighted_sum = size * median + Outliers.PRIOR_ROWS * overall
+        medians[label] = weighted_sum / (size + Outliers.PRIOR_ROWS)
 
     return medians
 

@@ -14,6 +14,7 @@ from scipy.stats import poisson
 
 from ihgmm._parameters import option
 from ihgmm.matrix import HOST, Matrix, Ops, Tall, to_host
+from ihgmm.numerics.recipe import Recipe
 from ihgmm.numerics.spectral import spectral_clustering
 from ihgmm.policy import Outliers
 from ihgmm.statistics.ordinary_rows import (
@@ -54,7 +55,6 @@ def find_outliers(
     n_clusters: int,
     outliers: float | Literal["auto"],
     *,
-    signed: bool = False,
     rng: Generator,
     max_rows: int = 2**15,
 ) -> OutlierRule:
@@ -70,8 +70,6 @@ def find_outliers(
     outliers : float or "auto"
         The share of rows, of those that are not zero, to leave out; or "auto" for those
         that are too strange to be rows of clusters.
-    signed : bool
-        Whether opposite rows are of one cluster.
     rng : Generator
         Draws rows where there are many.
     max_rows : int
@@ -83,7 +81,7 @@ def find_outliers(
     if X.shape[0] > max_rows:
         drawn_rows = deepcopy(rng).choice(X.shape[0], max_rows, replace=False)
         sample = X.keep_rows(np.sort(drawn_rows))
-        rule = find_outliers(sample, n_clusters, outliers, signed=signed, rng=rng)
+        rule = find_outliers(sample, n_clusters, outliers, rng=rng)
         return _for_all_rows(rule, X, n_outliers, max_rows)
 
     # A fit needs more rows than clusters to compare them with each other.
@@ -95,7 +93,7 @@ def find_outliers(
         )
 
     most_outliers = min(n_nonzero // 2, n_nonzero - n_clusters)
-    return _learn_in_rounds(X, n_clusters, n_outliers, most_outliers, signed)
+    return _learn_in_rounds(X, n_clusters, n_outliers, most_outliers)
 
 
 def _for_all_rows(
@@ -119,11 +117,7 @@ class _Choice(NamedTuple):
 
 
 def _learn_in_rounds(
-    X: Matrix,
-    n_clusters: int,
-    n_outliers: int | None,
-    most_outliers: int,
-    signed: bool,
+    X: Matrix, n_clusters: int, n_outliers: int | None, most_outliers: int
 ) -> OutlierRule:
     """Cluster rows without outliers, and find outliers by them, until these stay.
 
@@ -135,7 +129,7 @@ def _learn_in_rounds(
     choice = _Choice(threshold=np.inf, weights=np.ones(n))
 
     for number in range(Outliers.ROUNDS):
-        lines = _fit_lines(X, is_inside, n_clusters, signed)
+        lines = _fit_lines(X, is_inside, n_clusters)
         coordinates = to_host(lines.embedding.coordinates(X))
         rows = lines.measure(HOST, coordinates, sqnorms, X.unit)
 
@@ -159,24 +153,22 @@ def _learn_in_rounds(
     return OutlierRule(lines=lines, ordinary=ordinary, threshold=choice.threshold)
 
 
-def _fit_lines(
-    X: Matrix, is_inside: np.ndarray, n_clusters: int, signed: bool
-) -> ClusterLines:
+def _fit_lines(X: Matrix, is_inside: np.ndarray, n_clusters: int) -> ClusterLines:
     """Cluster some of the rows; return the directions of clusters."""
     data = X if is_inside.all() else X.keep_rows(np.flatnonzero(is_inside))
-    fit = spectral_clustering(data, n_clusters, signed=signed)
+    fit = spectral_clustering(data, n_clusters, Recipe(neighbors=False))
 
     embedding = fit.placement.embedding
     labels = to_host(fit.labels)
     rows = to_host(fit.coordinates).astype(np.float64) * leading_lengths(embedding)
-    if signed:
+    if X.signed:
         clusters = [rows[labels == label] for label in range(n_clusters)]
         centers = np.array([_longest_direction(cluster) for cluster in clusters])
     else:
         members = np.eye(n_clusters)[labels]
         centers = HOST.unit_rows(members.T @ rows)
 
-    return ClusterLines(embedding=embedding, centers=centers, signed=signed)
+    return ClusterLines(embedding=embedding, centers=centers, signed=X.signed)
 
 
 def _longest_direction(rows: np.ndarray) -> np.ndarray:
@@ -236,7 +228,8 @@ def _first_jump(values: np.ndarray, least_tail: float) -> float | None:
     It is more mean excesses over the upper quartile, of the values below it, above this
     quartile than a tail that falls exponentially has.
     """
-    places = np.arange(max(len(values) // 2, 4), len(values))
+    first_place = max(len(values) // 2, 4)
+    places = np.arange(first_place, len(values))
     quartiles = (0.75 * places).astype(int)  # of the values below each place
 
     sums = np.append(0.0, np.cumsum(values))
@@ -244,10 +237,13 @@ def _first_jump(values: np.ndarray, least_tail: float) -> float | None:
     mean_above = (sums[places] - sums[quartiles + 1]) / n_above
     excess = np.maximum(mean_above - values[quartiles], least_tail)
 
-    is_jump = values[places] > values[quartiles] + Outliers.JUMP * excess
+    thresholds = values[quartiles] + Outliers.JUMP * excess
+    is_jump = values[places] > thresholds
     if not is_jump.any():
         return None
-    return float(values[places[is_jump.argmax()]])
+
+    place = places[is_jump.argmax()]
+    return float(values[place])
 
 
 def _choose_number(scores: np.ndarray, n_outliers: int) -> _Choice:
@@ -277,18 +273,22 @@ def _choose_strangest(scores: np.ndarray, n_of_clusters: float, most: int) -> _C
     n_certain = min(int(n_lone), most)
     n_more = n_so_far - n_certain
 
-    are_too_many = (n_more > Outliers.TIMES * n_expected) & (n_so_far <= most)
+    chance = poisson.sf(n_more - 1, n_expected)
+    are_too_many = n_more > Outliers.TIMES * n_expected
+    are_too_many &= n_so_far <= most
     are_too_many &= n_expected <= Outliers.STRANGEST * n_of_clusters
-    are_too_many &= poisson.sf(n_more - 1, n_expected) < Outliers.CHANCE
+    are_too_many &= chance < Outliers.CHANCE
 
     n_chosen = n_certain
     if are_too_many.any():
-        gain = n_more - Outliers.LAST_TIMES * n_expected
-        n_chosen = int(np.where(are_too_many, gain, -np.inf).argmax()) + 1
+        gains = n_more - Outliers.LAST_TIMES * n_expected
+        gains = np.where(are_too_many, gains, -np.inf)
+        n_chosen = int(gains.argmax()) + 1
 
     # Outliers may be rows of clusters, and count as such by the odds: without them the
     # rows that are left would seem ever more alike, and others strange.
-    odds = np.where(n_more > 0, n_expected / (2 * np.maximum(n_more, 1)), 0.0)
+    odds = n_expected / (2 * np.maximum(n_more, 1))
+    odds[n_more <= 0] = 0.0
     weights = np.ones(n)
     weights[order[:n_chosen]] = np.minimum(odds[:n_chosen], 1.0)
 
@@ -308,4 +308,6 @@ def _between(ops: Ops, scores: Tall, count: int) -> float:
         return np.inf
     if count == n:
         return -np.inf
-    return float(ops.in_order(scores, np.array([n - count - 1, n - count])).mean())
+    positions = np.array([n - count - 1, n - count])
+    neighbors = ops.in_order(scores, positions)
+    return float(neighbors.mean())

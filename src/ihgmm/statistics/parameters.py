@@ -71,7 +71,8 @@ def _intervals(
         raise ValueError(f"level={level:g} is not a share; give one between 0 and 1.")
 
     estimates = to_host(values)
-    reach = to_host(errors) * stdtrit(freedom, (1 + level) / 2)
+    quantile = stdtrit(freedom, (1 + level) / 2)
+    reach = to_host(errors) * quantile
     ends = np.stack([estimates - reach, estimates + reach], axis=-1)
     return ops_of(values).cast_like(ends, values)
 

@@ -19,6 +19,7 @@ from ihgmm.numerics.known_labels import NOTHING_KNOWN, KnownLabels
 from ihgmm.numerics.matching import best_matching, confusion
 from ihgmm.numerics.mixture import tied_clusters
 from ihgmm.numerics.placement import Placement
+from ihgmm.numerics.roots import RootColumns
 from ihgmm.numerics.rules import LinearRule
 from ihgmm.numerics.spectral import spectral_clustering
 from ihgmm.numerics.starts import starting_members
@@ -46,6 +47,7 @@ def refit_halves(
     rng: Generator,
     *,
     is_given: np.ndarray | None = None,
+    roots: RootColumns | None = None,
     max_rows: int = Refitting.ROWS,
 ) -> Refits | None:
     """Fit halves of the rows anew and ask each fit about the rows it did not see.
@@ -64,6 +66,8 @@ def refit_halves(
         Draws the sample and its halves.
     is_given : ndarray of shape (n_samples,), optional
         Which rows have labels that were given: fits know these too.
+    roots : RootColumns, optional
+        How rows are rooted before they are compared, as in the fit in question.
     max_rows : int
         Rows of the sample, at most.
 
@@ -72,7 +76,7 @@ def refit_halves(
     Refits or None
         None: there are too few rows for any fit.
     """
-    sample = _draw_sample(data, codes, rng, is_given, max_rows)
+    sample = _draw_sample(data, codes, rng, is_given, roots, max_rows)
     has_many_rows = sample.n_rows >= Refitting.ROWS_A_CLUSTER * k
     n_folds = 2 if has_many_rows else 5
     n_splits = Refitting.SPLITS if has_many_rows else 1
@@ -122,6 +126,7 @@ class _Sample:
     matrix: Matrix  # (n_rows, n_features)
     labels: np.ndarray  # (n_rows,): those in question
     given_labels: np.ndarray  # (n_rows,): those that fits know too, -1 elsewhere
+    roots: RootColumns | None  # how fits take roots of the rows
 
     @property
     def n_rows(self) -> int:
@@ -145,6 +150,7 @@ def _draw_sample(
     codes: Tall,
     rng: Generator,
     is_given: np.ndarray | None,
+    roots: RootColumns | None,
     max_rows: int,
 ) -> _Sample:
     """Draw the rows that are fitted and judged, with the labels that were given."""
@@ -160,6 +166,7 @@ def _draw_sample(
         matrix=data.take(rows),
         labels=labels,
         given_labels=given_labels,
+        roots=roots,
     )
 
 
@@ -256,12 +263,13 @@ def _judge_by_folds(
 
     # Whatever the labels in question call clusters, two fits may agree.
     names = _names(labels[0], labels[1], k)
+    agrees = names[labels[0]] == labels[1]
 
     return _Split(
         judges=judges,
         opinion=_Opinion._make(opinion),
         redrawn_opinion=_Opinion._make(redrawn_opinion),
-        agreement=float(np.mean(names[labels[0]] == labels[1])),
+        agreement=float(np.mean(agrees)),
     )
 
 
@@ -279,7 +287,10 @@ class _Judge:
         rows = np.setdiff1d(np.arange(sample.n_rows), unseen_rows)
         known_labels = _numbered_labels(sample.given_labels[rows])
         fit = spectral_clustering(
-            sample.matrix.take(rows), k, known_labels=known_labels
+            sample.matrix.take(rows),
+            k,
+            known_labels=known_labels,
+            roots=sample.roots,
         )
         names = _names(to_host(fit.labels), sample.labels[rows], k)
 
@@ -292,7 +303,7 @@ class _Judge:
 
         return cls(
             embedding=embedding,
-            rule=fit.placement.linear_rule.in_order(np.argsort(names)),
+            rule=fit.placement.rule.in_order(np.argsort(names)),
             typical_length=float(np.median(np.linalg.norm(embedded, axis=1))) or 1.0,
         )
 
@@ -362,13 +373,14 @@ def label_doubt(rows: np.ndarray, rule: LinearRule, k: int) -> LabelDoubt:
     folds[np.argsort(labels, kind="stable")] = np.arange(n) % n_folds
 
     error_of_guess = 1 - 1 / k
+    least_doubt = Doubt.LEAST * error_of_guess
     doubts: list[float] = []
     with one_thread():
         for fold in range(2):
             doubt = _doubt_of_fold(rows, labels, folds == fold, k, rule.signed)
             if doubt is not None:
                 doubts.append(doubt)
-            if doubts and np.sqrt(doubts[0]) < Doubt.LEAST * error_of_guess:
+            if doubts and np.sqrt(doubts[0]) < least_doubt:
                 break  # whatever the other half says, no warning comes of it
 
     product = float(np.prod(doubts))
@@ -401,7 +413,8 @@ def _doubt_of_fold(
     names = _names(scores[~is_unseen].argmax(axis=1), labels[~is_unseen], k)
 
     scores = scores[is_unseen][:, np.argsort(names)]
-    return float(np.mean(expit(-_log_odds(HOST, scores, labels[is_unseen]))))
+    log_odds = _log_odds(HOST, scores, labels[is_unseen])
+    return float(np.mean(expit(-log_odds)))
 
 
 def most_judged(k: int) -> int:
@@ -410,7 +423,7 @@ def most_judged(k: int) -> int:
 
 
 def calmer_noise(
-    X: Matrix, placement: Placement, k: int, doubt: float, *, signed: bool
+    X: Matrix, placement: Placement, k: int, doubt: float
 ) -> NoiseKind | None:
     """Return the whitening that takes half of the doubt or more away, if one does.
 
@@ -429,9 +442,9 @@ def calmer_noise(
 
     with ignored(UserWarning):
         whitened = learn_whitener(sample, kind, rng)(sample)
-        fit = spectral_clustering(whitened, k, signed=signed)
+        fit = spectral_clustering(whitened, k)
 
-    new_doubt = label_doubt(fit.sample, fit.placement.linear_rule, k)
+    new_doubt = label_doubt(fit.sample, fit.placement.rule, k)
     return kind if new_doubt.bound < Doubt.CALMER * doubt else None
 
 

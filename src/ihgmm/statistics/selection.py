@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from enum import Enum
 from operator import attrgetter
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.random import Generator
@@ -18,6 +18,7 @@ from ihgmm.numerics import whitening
 from ihgmm.numerics.eigen import GramOperator
 from ihgmm.numerics.missing import MISSING_WAYS, Missing, learn_filler
 from ihgmm.numerics.placement import Placement
+from ihgmm.numerics.roots import roots_to_count
 from ihgmm.numerics.sign_flips import count_above_noise
 from ihgmm.policy import Counting
 from ihgmm.statistics.tree import ClusterTree, Split
@@ -122,7 +123,7 @@ def select_n_clusters(
     *,
     max_clusters: int = MAX_CLUSTERS,
     signed: bool = False,
-    whiten: whitening.NoiseKind | Literal["auto"] | None = None,
+    columns: whitening.Columns = "auto",
     missing: Missing = "error",
     sample_weight: Any = None,
     random_state: Any = 0,
@@ -137,8 +138,9 @@ def select_n_clusters(
         The largest number to look for.
     signed : bool
         Whether opposite rows are of one cluster, as in :class:`ihgmm.IhSC`.
-    whiten : {"auto", "counts", "learned"} or None
-        How noise is made alike in rows and columns first, as in :class:`ihgmm.IhSC`.
+    columns : {"auto", "given", "roots", "counts", "noise"}
+        What is done to columns first, as in :class:`ihgmm.IhSC`; "auto" takes roots
+        where most entries are zero.
     missing : {"error", "fit"}
         Whether to refuse missing cells, or fill them in as :class:`ihgmm.IhSC` does.
     sample_weight : array-like of shape (n_samples,), optional
@@ -169,17 +171,18 @@ def select_n_clusters(
     max_clusters = parameters.check_count("max_clusters", max_clusters)
     parameters.check_flag("signed", signed)
     parameters.check_choice("missing", missing, MISSING_WAYS)
-    parameters.check_choice("whiten", whiten, ("auto", *whitening.NOISE_KINDS, None))
+    parameters.check_choice("columns", columns, whitening.COLUMNS)
     rng = parameters.generator(random_state)
 
-    data, subset = counted_rows(check_matrix(X, missing=missing), sample_weight)
+    everything = check_matrix(X, missing=missing).with_signed(bool(signed))
+    data, subset = counted_rows(everything, sample_weight)
     if missing == "fit":
         data = learn_filler(data)(data)
-    noise = whitening.noise_to_whiten(data, whiten)
+    noise = whitening.noise_of_columns(data, columns)
     if noise is not None:
         data = whitening.learn_whitener(data, noise, rng)(data)
 
-    count = count_clusters(data, rng, max_clusters=max_clusters, signed=signed)
+    count = count_clusters(data, rng, columns=columns, max_clusters=max_clusters)
     if subset.is_everything or count.tree is None:
         return count
 
@@ -230,10 +233,10 @@ def cluster_tree(X: Any, *, random_state: Any = 0, **options: Any) -> ClusterTre
 
 
 def count_with_warnings(
-    X: Matrix, rng: Generator, *, signed: bool = False
+    X: Matrix, rng: Generator, columns: whitening.Columns
 ) -> ClusterCount:
     """Count the clusters of an estimator that was asked to, and warn of doubts."""
-    count = count_clusters(X, rng, signed=signed)
+    count = count_clusters(X, rng, columns=columns)
 
     doubt = doubt_of_count(count)
     if doubt is not None:
@@ -246,26 +249,32 @@ def count_clusters(
     X: Matrix,
     rng: Generator,
     *,
+    columns: whitening.Columns = "auto",
     max_clusters: int = MAX_CLUSTERS,
-    signed: bool = False,
     max_rows: int = Counting.ROWS,
 ) -> ClusterCount:
     """Find the number of clusters in data that has been checked.
 
-    At most ``max_rows`` rows are drawn for it; the leaves of the tree are of all rows.
+    Roots are taken where columns ask for them, or where most entries are zero. At most
+    ``max_rows`` rows are drawn for it; the leaves of the tree are of all rows.
     """
+    roots = roots_to_count(X, columns)
+    if roots is not None:
+        X = roots(X)
+
     rows = _draw_rows(X, max_rows, rng)
     sample = X.take(rows).to_memory()
 
     with sized_threads(sample.n_entries):
-        count, placement = _count_in_memory(sample, rng, max_clusters, signed)
+        count, placement = _count_in_memory(sample, rng, max_clusters)
     if count.tree is None or placement is None or len(rows) == X.shape[0]:
         return count
 
     # Leaves are few: their numbers are moved to the host as small ones.
     leaves = X.ops.xp.astype(placement(X), X.ops.xp.uint16)
     leaves = to_host(leaves).astype(np.intp)
-    return replace(count, tree=replace(count.tree, leaves=leaves))
+    tree = replace(count.tree, leaves=leaves)
+    return replace(count, tree=tree)
 
 
 def _draw_rows(X: Matrix, max_rows: int, rng: Generator) -> np.ndarray:
@@ -279,7 +288,8 @@ def _draw_rows(X: Matrix, max_rows: int, rng: Generator) -> np.ndarray:
     rows = np.flatnonzero(shares)
 
     # As many rows as their weights are worth; a row is drawn once at most.
-    n_worth = int(1 / max(np.square(shares).sum(), 1 / len(shares)))
+    sum_of_squares = np.square(shares).sum()
+    n_worth = int(1 / max(sum_of_squares, 1 / len(shares)))
     n_drawn = min(max(n_worth, 1), max_rows, len(rows))
     if n_drawn == len(rows):
         return rows
@@ -288,7 +298,7 @@ def _draw_rows(X: Matrix, max_rows: int, rng: Generator) -> np.ndarray:
 
 
 def _count_in_memory(
-    X: Matrix, rng: Generator, max_clusters: int, signed: bool
+    X: Matrix, rng: Generator, max_clusters: int
 ) -> tuple[ClusterCount, Placement | None]:
     """Count the clusters of few rows, none of them zero; place others in the tree."""
     n, p = X.shape
@@ -316,9 +326,7 @@ def _count_in_memory(
         n_strong = int((pairs.values >= Counting.STRONG * pairs.values[0]).sum())
         n_directions = max(rank, Counting.FEW_DIRECTIONS, n_strong)
 
-    tree, placement = tree_of_rows(
-        X, rank, n_directions, max_directions, rng, signed=signed
-    )
+    tree, placement = tree_of_rows(X, rank, n_directions, max_directions, rng)
 
     answer = _answer(tree, rank, has_few_features, max_clusters)
     if tree is not None:

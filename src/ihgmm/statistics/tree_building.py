@@ -68,8 +68,6 @@ def tree_of_rows(
     n_directions: int,
     max_clusters: int,
     rng: Generator,
-    *,
-    signed: bool,
 ) -> tuple[ClusterTree, Placement] | tuple[None, None]:
     """Return the tree of few rows, and the placement that gives others their leaf.
 
@@ -85,8 +83,6 @@ def tree_of_rows(
         The largest number that is looked for.
     rng : Generator
         Draws halves of the rows.
-    signed : bool
-        Whether opposite rows are of one cluster.
     """
     n, p = X.shape
     has_few_features = p <= Counting.FEW_FEATURES
@@ -94,20 +90,20 @@ def tree_of_rows(
     if n_leaves < 2:
         return None, None
 
-    recipe = Recipe(n_components=min(max(n_directions, 2), p, n // 2 - 1))
+    n_components = min(max(n_directions, 2), p, n // 2 - 1)
+    recipe = Recipe(n_components=n_components, neighbors=False)
     gap_search = GapSearch(
         lengths=np.sqrt(to_host(X.sqnorms)),
         # Few directions do not tell whether rows are more than one cloud. Gaps do.
         every_cut=has_few_features or rank <= 1,
     )
     with one_thread(), ignored(ConvergenceWarning):
-        fit = spectral_clustering(X, n_leaves, recipe, signed=signed)
+        fit = spectral_clustering(X, n_leaves, recipe)
         source = _RowsOfData(
             X=X,
             fit=fit,
             n_leaves=n_leaves,
             recipe=recipe,
-            signed=signed,
             gap_search=gap_search,
         )
         n_expected = n if has_few_features else rank
@@ -173,7 +169,6 @@ class _RowsOfData:
     fit: SpectralFit  # of all rows
     n_leaves: int
     recipe: Recipe
-    signed: bool
     gap_search: GapSearch
 
     @property
@@ -185,14 +180,12 @@ class _RowsOfData:
             self.fit.rows,
             to_host(self.fit.labels),
             self.n_leaves,
-            signed=self.signed,
+            signed=self.X.signed,
             gap_search=self.gap_search,
         )
 
     def branches_learnt_from(self, half: np.ndarray) -> Branches:
-        fit = spectral_clustering(
-            self.X.take(half), self.n_leaves, self.recipe, signed=self.signed
-        )
+        fit = spectral_clustering(self.X.take(half), self.n_leaves, self.recipe)
         rows = fit.placement.embedding(self.X)
         leaves = fit.placement.rule(self.X.ops, rows)
 
@@ -200,7 +193,7 @@ class _RowsOfData:
             rows,
             to_host(leaves),
             self.n_leaves,
-            signed=self.signed,
+            signed=self.X.signed,
             learnt_rows=half,
             gap_search=self.gap_search,
         )
@@ -252,13 +245,14 @@ def _judge_splits(tree: Branches, halves: Sequence[Branches]) -> tuple[Split, ..
         return ()
     numbers = range(2, n_leaves + 1)
 
-    rises = np.mean([half.rises(n_leaves) for half in halves], axis=0)
-    rises = (tree.rises(n_leaves) + rises) / 2
+    rises_of_halves = [half.rises(n_leaves) for half in halves]
+    rises = (tree.rises(n_leaves) + np.mean(rises_of_halves, axis=0)) / 2
 
     stability = [_stability(tree, halves, k) for k in numbers]
     drops = [now - with_one_more for now, with_one_more in pairwise(stability)]
 
-    gaps = np.mean([half.gaps[: n_leaves - 1] for half in halves], axis=0).min(axis=1)
+    gaps_of_halves = [half.gaps[: n_leaves - 1] for half in halves]
+    gaps = np.mean(gaps_of_halves, axis=0).min(axis=1)
     mean_gaps = np.cumsum(gaps) / np.arange(1, n_leaves)  # of all cuts that make k
 
     return tuple(

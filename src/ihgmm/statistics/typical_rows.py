@@ -57,7 +57,8 @@ def nearest_rows(
     """Return typical rows of each cluster, by the angle to its centre."""
     units = HOST.unit_rows(centers)
     products = to_host(data @ units.T).astype(np.float64)
-    components = products[np.arange(len(labels)), labels]
+    row_numbers = np.arange(len(labels))
+    components = products[row_numbers, labels]
     # Where scales have both signs, a row may point away from its centre.
     components = np.where(scales < 0, np.abs(components), components)
     sqnorms = to_host(data.sqnorms).astype(np.float64)
@@ -73,6 +74,7 @@ def nearest_rows(
         rows = np.flatnonzero(is_pattern & (labels == cluster))
         is_usual = _is_of_usual_length(lengths[rows])
         rows = rows[is_usual & is_complete[rows]]
+
         nearest_first = np.argsort(-cosines[rows], kind="stable")
         typical.append(rows[nearest_first[:n_rows]])
 

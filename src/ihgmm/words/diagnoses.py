@@ -20,7 +20,7 @@ from ihgmm.statistics.cautions import (
 from ihgmm.statistics.diagnosis import Diagnosis, Verdict
 from ihgmm.words.phrases import counted, percent, sentence
 
-# What the figures of the sentence on trust mean, a line each.
+# What the figures of trust_sentence mean: the command line explains them below it.
 TRUST_WORDS = (
     "stay the same: labels that fits to other rows repeat, also by a hair's breadth",
     "doubt: how probable other labels are in these fits, on average",
@@ -82,13 +82,13 @@ def trust_sentence(diagnosis: Diagnosis) -> str:
             )
 
         case Verdict.WELL_SEPARATED | Verdict.SEPARATED | Verdict.OVERLAPPING:
-            cause = percent(diagnosis.doubt)
+            doubt = percent(diagnosis.doubt)
             if diagnosis.incomplete:
-                cause += ", and more for missing cells"
+                doubt += ", and more for missing cells"
             return (
                 f"{finding}. {_stability_words(diagnosis)}; "
                 f"{percent(diagnosis.expected_error)} are expected to be wrong, and on "
-                f"real data with as much doubt ({cause}) usually "
+                f"real data with as much doubt ({doubt}) usually "
                 f"{wrong_labels(diagnosis)} were."
             )
 
@@ -97,7 +97,7 @@ def trust_sentence(diagnosis: Diagnosis) -> str:
 
 
 def _given_aside(diagnosis: Diagnosis) -> str:
-    """Return the clause on labels that were given, where others cannot be judged."""
+    """Return a clause to put after a verdict that is not on labels that were given."""
     if diagnosis.n_given == 0:
         return ""
     return f", the {diagnosis.n_given:,} given aside"
@@ -118,7 +118,10 @@ def _is_judged(diagnosis: Diagnosis) -> bool:
 
 
 def wrong_labels(diagnosis: Diagnosis) -> str:
-    """Return the share of labels that may be wrong, where real data say it, or ""."""
+    """Return the share of labels that is usually wrong on real data with such doubt.
+
+    It is a range in words, or "" where nothing can be said.
+    """
     is_silent = diagnosis.verdict in (Verdict.NO_SEPARATION, Verdict.GIVEN)
     if is_silent or not _is_judged(diagnosis):
         return ""
@@ -264,7 +267,7 @@ def _ruling_column_text(
             f"{text} If columns are in different units, {scaler} makes them comparable."
         )
 
-    if names is None or len(names) > 2:  # one column alone would be no table
+    if names is None or len(names) > 2:  # of two columns, one would remain
         return f"{text} Leave it out to see what the others show."
     return text
 

@@ -182,11 +182,17 @@ def incomplete_rows(n_incomplete: int, n_rows: int, where: str, remedy: str) -> 
 WEIGHTED_WORDS = Note("Weighed words by tf-idf: rare and repeated ones count more.")
 
 
-def left_to_whitening(whiten: str) -> Note:
+def left_to_even_noise(columns: str) -> Note:
     """Say that columns stay as they are, since the model evens out their noise."""
     return Note(
-        f"Left the columns as they are: --whiten {whiten} evens out their noise."
+        f"Left the columns as they are: --columns-as {columns} evens out their noise."
     )
+
+
+ROOTS_OF_COUNTS = Note(
+    "Left the columns as they are: they look like counts, and rows are compared by "
+    "their roots. Another way to even out their noise is --columns-as counts."
+)
 
 
 def columns_prepared(
@@ -223,7 +229,7 @@ def columns_prepared(
         text += f" The reason: {reason}"
 
     if are_counts:
-        text += " Another way to even it out is --whiten counts."
+        text += " Another way to even it out is IhSC with --columns-as counts."
     return Note(text)
 
 

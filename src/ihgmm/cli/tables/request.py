@@ -19,7 +19,7 @@ from ihgmm.cli.tables.table import Note, Table
 if TYPE_CHECKING:
     from ihgmm.storage import SavedModel
 
-# Options that name a column beside the features, and all that name columns.
+# Options that name a column that is no feature, and all that name columns.
 BESIDE = ("label_column", "id_column", "known_column", "batch_column")
 NAMING = (*BESIDE, "text_column", "columns", "drop_columns")
 
@@ -48,11 +48,11 @@ class Request:
     transpose: bool = False  # whether rows of the file are columns of the table
     layer: str | None = None  # of an AnnData file; X, if None
     sheet: str | None = None  # of a workbook; the one with most rows, if None
-    fit: "SavedModel | None" = None  # that the data are for
+    fit: "SavedModel | None" = None  # the saved model that the data are for
 
     @property
     def features(self) -> list[str] | None:
-        """The columns of the model. Data without names pass as they are."""
+        """The columns of the model; None without a model, or if it knows no names."""
         if self.fit is None:
             return None
         names = getattr(self.fit.model, "feature_names_in_", None)
@@ -60,7 +60,7 @@ class Request:
 
     @property
     def names_to_cluster_by(self) -> Sequence[str]:
-        """The columns to cluster by that are named: they hold no ids and no labels."""
+        """The columns to cluster by, if names are given: no ids or labels are there."""
         if self.text_column:
             return [self.text_column]
         return self.features or self.columns
@@ -75,7 +75,10 @@ class Request:
         return pairs
 
     def resolve(self, names: Sequence[str]) -> tuple[Self, list[Note]]:
-        """Return the request with the columns of the fit among these, and notes."""
+        """Return the request as it is for columns of these names, and notes on that.
+
+        Blanks around names are left out, and columns are taken from where the fit did.
+        """
         request = replace(
             self,
             columns=_without_blanks(self.columns, names),
@@ -89,7 +92,7 @@ class Request:
         request = self
         messages = []
         for option in ("label_column", "id_column", "batch_column"):
-            name = getattr(self.fit, option, None)
+            name = getattr(self.fit, option, None)  # also without a fit
             if name is None or getattr(self, option) is not None:
                 continue
 
@@ -103,7 +106,7 @@ class Request:
     def check(
         self, names: Sequence[str], where: str, options: Sequence[str] = NAMING
     ) -> None:
-        """Raise if an option names no column of ``where``, or one to cluster by."""
+        """Raise if an option names a column that is not there, or one to cluster by."""
         beside = [as_option(option) for option in BESIDE]
         for option, name in self.named_columns(options):
             check_there(option, name, names, where, "column")
@@ -133,7 +136,8 @@ class Request:
         """Return the columns that are asked for, or those of the model in its order."""
         names = table.column_names
         features = self.features
-        # Of columns without names some may have been left out of the fit.
+        # Columns without names are numbered. If the model has only some of the numbers,
+        # the fit left out the others; else all stay, whatever it calls them.
         if features and table.names is None and not set(features) < set(names):
             return table
 
@@ -164,7 +168,7 @@ def columns_of_flags(features: Sequence[str]) -> dict[str, str]:
 
 
 def _without_blanks(asked: Sequence[str], names: Sequence[str]) -> list[str]:
-    """Return names without the blanks around them, as in "a, b", if no name has any."""
+    """Return names, without the blanks of "a, b" unless a column has them as well."""
     return [name if name in names else name.strip() for name in asked]
 
 
@@ -175,8 +179,8 @@ class PreparationRequest:
     missing: str = "auto"  # what becomes of missing cells
     prepare: str = "auto"  # what becomes of columns in different units
     model_fills_cells: bool = True  # whether the model can fill missing cells in
-    spares_wild_cells: bool = False  # whether these have no part in what columns are
-    whiten: str | None = None  # the noise that the model evens out, if any
+    spares_wild_cells: bool = False  # whether scalers are learnt without these
+    columns: str = "given"  # what the model does to columns by itself
 
     def check(self) -> None:
         """Raise if an option has a value that is not known."""

@@ -12,7 +12,9 @@ from ihgmm.numerics.embedding import SPACES, Embedding, Space
 from ihgmm.numerics.incremental.memory import DirectionMemory, RowSample
 from ihgmm.numerics.labels import learn_rule
 from ihgmm.numerics.mixture import tied_clusters
+from ihgmm.numerics.neighbor_walk import neighbors_help
 from ihgmm.numerics.placement import Placement
+from ihgmm.numerics.roots import RootColumns
 from ihgmm.numerics.rules import LinearRule
 from ihgmm.numerics.sampling import clear_rows
 from ihgmm.policy import Growing, Leading
@@ -37,9 +39,15 @@ class PlacedClusters:
 
 
 def embedding_of(
-    directions: DirectionMemory, n_clusters: int, n_samples: int
+    directions: DirectionMemory,
+    n_clusters: int,
+    n_samples: int,
+    roots: RootColumns | None = None,
 ) -> Embedding:
-    """Return the map to coordinates that a fit to all rows would have, or nearly so."""
+    """Return the map to coordinates that a fit to all rows would have, or nearly so.
+
+    Directions are those of rows as ``roots`` prepare them.
+    """
     n_features, width = directions.vectors.shape
     lead, extra = direction_counts(n_clusters, n_samples, n_features)
     most_extra = min(width, n_features - 1, n_samples // Leading.ROWS_A_DIRECTION)
@@ -54,7 +62,9 @@ def embedding_of(
         values = directions.values[: lead + extra]
 
     scaled_directions = directions.vectors[:, : len(values)] * np.sqrt(values)
-    return Embedding.of_signal(scaled_directions, values, lead, unit_rows=True)
+    return Embedding.of_signal(
+        scaled_directions, values, lead, unit_rows=True, roots=roots
+    )
 
 
 def coordinates_of(sample: RowSample, embedding: Embedding) -> np.ndarray:
@@ -73,23 +83,30 @@ def move_clusters(
     *,
     space: Space,
     shrinkage: float,
+    neighbors: bool,
 ) -> PlacedClusters | None:
     """Let clusters move on from the labels of the sample; None where one is lost.
 
-    They stay in the space that they are in, with the shrinkage that they have.
+    They stay in the space that they are in, with the shrinkage that they have. Clusters
+    that neighbours have taught take one step: more would lead back to those that rows
+    find by themselves.
     """
     embedding = embedding.in_space(space)
     rows = embedding.rows(HOST, coordinates_of(sample, embedding))
     known_labels = sample.known_labels
     memberships = np.eye(n_clusters)[sample.labels].T  # (n_clusters, n_rows)
 
+    # Rules that neighbours or known classes have taught need not be where steps would
+    # end: one follows the rows.
+    is_taught = neighbors and neighbors_help(len(rows), n_clusters)
+    n_steps = 1 if is_taught or known_labels.has_classes else Growing.STEPS
     fit = tied_clusters(
         rows,
         [memberships],
         known_labels.reweighted(sample.weights),
         shrinkages=[shrinkage],
         prior=known_labels.log_prior(HOST, rows, n_clusters),
-        max_iter=Growing.STEPS,
+        max_iter=n_steps,
     )
     if fit is None:
         return None
@@ -103,11 +120,12 @@ def move_clusters(
 
 
 def search_clusters(
-    embedding: Embedding, sample: RowSample, n_clusters: int
+    embedding: Embedding, sample: RowSample, n_clusters: int, *, neighbors: bool
 ) -> PlacedClusters:
     """Look for clusters from all starts; labels of the sample are one of them.
 
-    Clusters keep the numbers that they have in the sample; others come by size.
+    Clusters keep the numbers that they have in the sample; others come by size. With
+    ``neighbors`` these teach the rule where they help.
     """
     coordinates = coordinates_of(sample, embedding)
     embeddings = [embedding.in_space(space) for space in SPACES]
@@ -119,11 +137,18 @@ def search_clusters(
     if clear.is_member is not None:
         shuffled_rows = shuffled_rows[clear.is_member[shuffled_rows]]
 
+    # To neighbours a row that stands for others, which are gone, is one row.
+    by_neighbors = neighbors and neighbors_help(len(shuffled_rows), n_clusters)
+    weights = sample.weights[shuffled_rows]
+    if by_neighbors and sample.threshold > 0:
+        weights = weights / sample.threshold
+
     fit = learn_rule(
         [one.rows(HOST, coordinates[shuffled_rows]) for one in embeddings],
         n_clusters,
-        weights=sample.weights[shuffled_rows],
+        weights=weights,
         known_labels=known_labels.of_rows(shuffled_rows),
+        by_neighbors=by_neighbors,
     )
 
     embedding = embeddings[fit.space]

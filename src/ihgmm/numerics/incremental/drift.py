@@ -13,11 +13,14 @@ from ihgmm.policy import Growing, Small
 
 @dataclass(frozen=True, eq=False)
 class DriftRecord:
-    """What a model has noticed of drift, so that it says each thing once."""
+    """What was noticed of drift, so that users are told of each thing once."""
 
-    missed_weights: np.ndarray  # (n_clusters,): of rows expected since any came
-    is_reported_empty: np.ndarray  # (n_clusters,)
-    is_reported_novel: bool  # whether it was said that a new cluster may be there
+    # (n_clusters,): the weight of rows that a cluster could expect since it last got
+    # more than few.
+    missed_weights: np.ndarray
+    # (n_clusters,): whether users are told, now or before, that it gets no more rows
+    is_reported_empty: np.ndarray
+    is_reported_novel: bool  # whether they are told that a new cluster may be there
 
     @classmethod
     def empty(cls, n_clusters: int) -> DriftRecord:
@@ -36,15 +39,15 @@ class DriftRecord:
         Parameters
         ----------
         new_weights, old_weights : ndarray of shape (n_clusters,)
-            Weight of the new rows, and of all rows before, in each cluster.
+            Sum of the weights of the new rows, and of all rows before, in each cluster.
         novel_share : float
             Share of new rows that are far from all clusters.
         """
         old_total = max(old_weights.sum(), Small.TINY)
-        expected = new_weights.sum() * old_weights / old_total
+        usual_weights = new_weights.sum() * old_weights / old_total
 
-        has_few = new_weights < Growing.EMPTIED * expected
-        missed_weights = np.where(has_few, self.missed_weights + expected, 0.0)
+        has_few = new_weights < Growing.EMPTIED * usual_weights
+        missed_weights = np.where(has_few, self.missed_weights + usual_weights, 0.0)
         is_empty = missed_weights >= Growing.EXPECTED
 
         return DriftRecord(
@@ -69,43 +72,49 @@ def share_of_novel_rows(
     """Return the share of new rows far from all clusters; 0 if that may be chance.
 
     A row is far if its cosine with its cluster is below that of nearly all earlier
-    rows. ``labels`` are those of the new rows, by the model of before; the sample and
-    its directions are of earlier rows.
+    rows. ``labels`` are those that the model gives new rows before it learns from them.
+    The sample is of earlier rows, as coordinates in the directions.
     """
     X = rows.X
     ops = X.ops
     sums = HOST.sums_of_rows(sample.labels, n_clusters, sample.rows, sample.weights)
     limits = _least_usual_cosines(sample, sums)
 
-    pointers = directions.vectors @ HOST.unit_rows(sums).T  # (n_features, n_clusters)
+    # Of unit length, from the origin to each cluster: (n_features, n_clusters).
+    pointers = directions.vectors @ HOST.unit_rows(sums).T
     cosines = ops.pick(ops.widen(X @ pointers), labels) * rows.inverse_lengths
     is_far = cosines < ops.take_lines(limits, labels)
     n_far = ops.number(ops.xp.count_nonzero(is_far))
 
-    # Of a small cluster, the limit itself may be too high by chance.
+    # The limit of a cluster with few rows in the sample may be too high by chance.
     sample_sizes = np.bincount(sample.labels, minlength=n_clusters)
     usual_shares = np.maximum(Growing.RARE, 1 / (sample_sizes + 1))
     n_expected = float(usual_shares @ ops.group_sums(labels, n_clusters))
+    # Twice as many as usual, and some more, may still be chance.
     n_by_chance = Growing.NOVEL * X.shape[0] + 2 * n_expected + Growing.LEAST_NOVEL
 
     return n_far / X.shape[0] if n_far > n_by_chance else 0.0
 
 
 def _least_usual_cosines(sample: RowSample, sums: np.ndarray) -> np.ndarray:
-    """Return the cosine with its cluster that few rows of a sample are below.
+    """Return the cosine of a row and its cluster that is rarely less, of each cluster.
+
+    Few rows of the sample are below it. It is -1, and none is, of a cluster that has no
+    row in the sample.
 
     Notes
     -----
     A row x of weight w is compared with the others of its cluster, whose weighted sum
     is s: with ``s - w * x``, of squared length ``s @ s + w * (w * x @ x - 2 * s @ x)``.
+    Rows of a sample have unit length, so that of x is not divided by.
     """
     weights = sample.weights
     labels = sample.labels
     inner_products = HOST.pick(sample.rows @ sums.T, labels)
     sqnorms = HOST.row_dots(sample.rows, sample.rows)
 
-    removed = weights * (weights * sqnorms - 2 * inner_products)
-    squared_lengths = HOST.row_dots(sums, sums)[labels] + removed
+    changes = weights * (weights * sqnorms - 2 * inner_products)
+    squared_lengths = HOST.row_dots(sums, sums)[labels] + changes
     lengths = np.sqrt(np.maximum(squared_lengths, 0.0))
     cosines = HOST.ratio(inner_products - weights * sqnorms, lengths)
 

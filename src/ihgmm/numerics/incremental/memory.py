@@ -229,7 +229,9 @@ def highest_priorities(priorities: np.ndarray, size: int) -> tuple[np.ndarray, f
 class ClusterSums:
     """Sums over the rows of each cluster, from which centres follow at any time.
 
-    A row counts by its weight w; its length l is that along the centre, 0 at least.
+    A row counts by its weight w; its length l is that along the centre, 0 at least. It
+    is 1 of rows whose roots are compared: noise that grows with the mean, as that of
+    counts, would make large entries count more, and centres are means of rows.
     """
 
     rows: np.ndarray  # (n_clusters, n_features): sums of w * l * row
@@ -257,6 +259,20 @@ class ClusterSums:
             lengths=groups.sums(weighted_lengths) * X.unit,
             squared_lengths=groups.sums(weighted_squares) * X.unit**2,
         )
+
+    @classmethod
+    def of_plain_rows(
+        cls, X: Matrix, labels: Tall, weights: Tall, n_clusters: int
+    ) -> ClusterSums:
+        """Return the sums of some rows whose lengths are 1, whatever they are."""
+        groups = X.ops.groups(labels, n_clusters)
+        sums_of_rows = groups.weighted_sums(X, weights).astype(np.float64)
+        return cls.of_totals(sums_of_rows * X.unit, groups.sums(weights))
+
+    @classmethod
+    def of_totals(cls, rows: np.ndarray, weights: np.ndarray) -> ClusterSums:
+        """Return sums of rows whose lengths are 1, given those of rows and weights."""
+        return cls(rows=rows, weights=weights, lengths=weights, squared_lengths=weights)
 
     def __add__(self, other: ClusterSums) -> ClusterSums:
         """Return the sums over the rows of both."""

@@ -17,7 +17,8 @@ from ihgmm.numerics.incremental.memory import (
     sample_size,
 )
 from ihgmm.numerics.placement import Placement
-from ihgmm.policy import Labelling
+from ihgmm.numerics.roots import RootColumns
+from ihgmm.policy import Growing, Labelling, Small
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,15 +93,27 @@ def state_of_fit(
 
     sample_rows, priorities, threshold = _draw_fitted_rows(is_known, n_clusters)
     sample_labels = labels[sample_rows]
+    sample_sizes = sizes[sample_rows]
+    projections = embedded[sample_rows] / embedding.coordinate_weights
+    projections = projections * np.sqrt(eigenvalues)
+
     lengths = _row_lengths(
-        sizes[sample_rows], noise_levels[sample_rows], len(embedding.directions)
+        sample_sizes, noise_levels[sample_rows], len(embedding.directions)
     )
-    sample = RowSample(
-        rows=_rows_in_directions(
-            embedded[sample_rows] / embedding.coordinate_weights * np.sqrt(eigenvalues),
+    cosines = HOST.ratio(sample_sizes, lengths)
+    if embedding.roots is None:
+        rows = _rows_in_directions(
+            projections,
             HOST.unit_rows(centers @ directions.vectors)[sample_labels],
-            HOST.ratio(sizes[sample_rows], lengths),
-        ),
+            cosines,
+        )
+    else:
+        rows = _rows_by_share(projections, cosines, directions)
+        pattern_lengths = _lengths_of_rooted_patterns(centers, embedding.roots)
+        lengths = pattern_lengths[sample_labels] * np.sqrt(sample_sizes)
+
+    sample = RowSample(
+        rows=rows,
         lengths=lengths,
         row_weights=np.ones(len(sample_rows)),
         priorities=priorities[sample_rows],
@@ -109,10 +122,14 @@ def state_of_fit(
         threshold=threshold,
     )
 
+    sums = _sums_of_fit(labels, sizes, centers)
+    if embedding.roots is not None:
+        sums = ClusterSums.of_totals(centers * sums.weights[:, None], sums.weights)
+
     return IncrementalState(
         directions=directions,
         sample=sample,
-        sums=_sums_of_fit(labels, sizes, centers),
+        sums=sums,
         drift=DriftRecord.empty(n_clusters),
         shrinkage=Labelling.PULL,
         n_samples=n_samples,
@@ -160,6 +177,36 @@ def _rows_in_directions(
     cosines_inside = HOST.row_dots(rows, centers_of_rows)
     lengths = HOST.ratio(cosines, np.maximum(cosines_inside, cosines))
     return np.asarray(rows * lengths[:, None])
+
+
+def _lengths_of_rooted_patterns(centers: np.ndarray, roots: RootColumns) -> np.ndarray:
+    """Return how long a row of size 1 of each cluster is, once it is rooted.
+
+    Notes
+    -----
+    The squared length of a rooted row x with column weights v is ``v**2 @ |x|``. It is
+    linear in x, so that noise leaves it as it is on average.
+    """
+    patterns = np.abs(HOST.unit_rows(centers))
+    return np.asarray(np.sqrt(patterns @ roots.weights**2))
+
+
+def _rows_by_share(
+    rows: np.ndarray, cosines: np.ndarray, directions: DirectionMemory
+) -> np.ndarray:
+    """Return unit rows as coordinates in directions, as far as these reach.
+
+    ``rows`` have the right direction and any length; ``cosines`` are those of rows of
+    data with their centres. Rooted rows are as long inside of the directions as is a
+    power of these: that by which all of them are as long as they have to be.
+    """
+    share = float(directions.values.sum()) / max(directions.total, 1.0)
+    log_share = np.log(np.clip(share, Growing.LEAST_SHARE, 1.0))
+    log_cosines = np.log(np.clip(cosines, Growing.LEAST_SHARE, 1.0))
+    power = log_share / 2 / min(float(log_cosines.mean()), -Small.EXACT)
+
+    lengths = np.exp(power * log_cosines)
+    return np.asarray(HOST.unit_rows(rows) * lengths[:, None])
 
 
 def _sums_of_fit(

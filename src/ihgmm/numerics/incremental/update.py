@@ -9,6 +9,7 @@ import numpy as np
 from ihgmm.matrix import HOST, Matrix, Tall, as_matrix
 from ihgmm.numerics.directions import direction_counts
 from ihgmm.numerics.incremental.clusters import (
+    PlacedClusters,
     embedding_of,
     move_clusters,
     search_clusters,
@@ -23,8 +24,10 @@ from ihgmm.numerics.incremental.memory import (
     find_directions,
     sample_size,
 )
+from ihgmm.numerics.incremental.rooted_sums import sums_after_moves
 from ihgmm.numerics.incremental.state import EarlierFit, IncrementalState
 from ihgmm.numerics.placement import Placement
+from ihgmm.numerics.roots import RootColumns
 from ihgmm.policy import Growing, Small
 
 
@@ -48,10 +51,17 @@ def first_fit(
     n_clusters: int,
     weights: np.ndarray,
     start_labels: np.ndarray | None = None,
+    *,
+    roots: RootColumns | None = None,
+    neighbors: bool = True,
 ) -> IncrementalFit:
-    """Learn from the first rows of a model; labels of an older one may give a start."""
+    """Learn from the first rows of a model; labels of an older one may give a start.
+
+    Directions and the sample are of rows as ``roots`` prepare them, sums of clusters of
+    the rows of X. With ``neighbors`` these teach the rule where they help.
+    """
     n_samples = X.shape[0]
-    rows = WeightedRows.of(X, weights)
+    rows = WeightedRows.of(X if roots is None else roots(X), weights)
     if start_labels is None:
         start_labels = np.full(n_samples, -1)
 
@@ -61,17 +71,23 @@ def first_fit(
         rows, directions, start_labels, size=sample_size(n_clusters), seed=n_samples
     )
 
-    embedding = embedding_of(directions, n_clusters, n_samples)
-    clusters = search_clusters(embedding, sample, n_clusters)
+    embedding = embedding_of(directions, n_clusters, n_samples, roots)
+    clusters = search_clusters(embedding, sample, n_clusters, neighbors=neighbors)
     embedded_sample = clusters.embed(sample)
     sample = sample.relabelled(clusters.label(embedded_sample))
     embedded = clusters.placement.embedding(X)
+    labels = X.ops.persist(clusters.placement(X, embedded))
+
+    if roots is None:
+        sums = _sums_of_sample(sample, directions, n_clusters)
+    else:
+        sums = ClusterSums.of_plain_rows(X, labels, rows.weights, n_clusters)
 
     return IncrementalFit(
         state=IncrementalState(
             directions=directions,
             sample=sample,
-            sums=_sums_of_sample(sample, directions, n_clusters),
+            sums=sums,
             drift=DriftRecord.empty(n_clusters),
             shrinkage=clusters.shrinkage,
             n_samples=n_samples,
@@ -81,7 +97,7 @@ def first_fit(
             moved_share=0.0,
         ),
         placement=clusters.placement,
-        labels=clusters.placement(X, embedded),
+        labels=labels,
         embedded=embedded,
         embedded_sample=embedded_sample,
         n_iter=clusters.n_iter,
@@ -90,13 +106,20 @@ def first_fit(
     )
 
 
-def update_fit(X: Matrix, weights: np.ndarray, earlier: EarlierFit) -> IncrementalFit:
-    """Learn from more rows, whose weights are given; clusters keep their numbers."""
+def update_fit(
+    X: Matrix, weights: np.ndarray, earlier: EarlierFit, *, neighbors: bool = True
+) -> IncrementalFit:
+    """Learn from more rows, whose weights are given; clusters keep their numbers.
+
+    Rows are prepared as those of the first call were, with the same roots. With
+    ``neighbors`` these teach the rule where they help.
+    """
     ops = X.ops
     state = earlier.state
+    roots = earlier.placement.embedding.roots
     n_clusters = len(state.sums.weights)
     n_samples = state.n_samples + X.shape[0]
-    rows = WeightedRows.of(X, weights)
+    rows = WeightedRows.of(X if roots is None else roots(X), weights)
 
     # The directions of all rows: those of the new ones are merged with those before.
     lead, width = _direction_widths(n_clusters, n_samples, X.shape[1])
@@ -126,16 +149,23 @@ def update_fit(X: Matrix, weights: np.ndarray, earlier: EarlierFit) -> Increment
     clusters = _same_clusters(earlier, sample)
     has_many_new_rows = n_samples >= (1 + Growing.MORE) * state.n_samples_at_fit
     if has_many_new_rows or novel_share > 0:
-        clusters = _refit_clusters(earlier, directions, sample, n_samples, novel_share)
+        clusters = _refit_clusters(
+            earlier, directions, sample, n_samples, novel_share, neighbors=neighbors
+        )
         embedded = clusters.placement.embedding(X)
         labels = clusters.placement(X, embedded)
 
     # Their sums: rows are added, unless earlier rows are in other clusters now.
-    if clusters.moved_share > Growing.MOVED:
-        sums = _sums_of_sample(clusters.sample, directions, n_clusters)
-    else:
-        pointers = _pointers(clusters.sample, n_clusters) @ directions.vectors.T
-        sums = state.sums + ClusterSums.of(X, pointers, labels, rows.weights)
+    sums = _updated_sums(
+        state.sums,
+        X,
+        labels,
+        rows.weights,
+        clusters=clusters,
+        directions=directions,
+        earlier_sample=state.sample.turned(rotation),
+        roots=roots,
+    )
 
     # Drift: what was said before is not said again.
     new_weights = ops.group_sums(labels, n_clusters, rows.weights)
@@ -164,6 +194,43 @@ def update_fit(X: Matrix, weights: np.ndarray, earlier: EarlierFit) -> Increment
     )
 
 
+def _updated_sums(
+    sums: ClusterSums,
+    X: Matrix,
+    labels: Tall,
+    weights: np.ndarray,
+    *,
+    clusters: _ClusterUpdate,
+    directions: DirectionMemory,
+    earlier_sample: RowSample,
+    roots: RootColumns | None,
+) -> ClusterSums:
+    """Return sums of clusters after new rows of X, which have labels and weights.
+
+    Where many earlier rows are in other clusters now, the sample tells their sums anew.
+    The ``earlier_sample`` is in the coordinates of the directions.
+    """
+    n_clusters = len(sums.weights)
+    has_moved = clusters.moved_share > Growing.MOVED
+
+    if roots is not None:
+        if has_moved:
+            sums = sums_after_moves(
+                sums,
+                earlier_sample,
+                clusters.labels_of(earlier_sample),
+                directions.vectors,
+                roots.weights,
+            )
+        return sums + ClusterSums.of_plain_rows(X, labels, weights, n_clusters)
+
+    if has_moved:  # the sample has some of the new rows, too
+        return _sums_of_sample(clusters.sample, directions, n_clusters)
+
+    pointers = _pointers(clusters.sample, n_clusters) @ directions.vectors.T
+    return sums + ClusterSums.of(X, pointers, labels, weights)
+
+
 def _direction_widths(
     n_clusters: int, n_samples: int, n_features: int
 ) -> tuple[int, int]:
@@ -190,6 +257,11 @@ class _ClusterUpdate:
     is_settled: bool
     moved_share: float
 
+    def labels_of(self, sample: RowSample) -> np.ndarray:
+        """Return the labels of the rows of a sample; those that users gave stay."""
+        placed = PlacedClusters(placement=self.placement, shrinkage=self.shrinkage)
+        return sample.relabelled(placed.label(placed.embed(sample))).labels
+
 
 def _same_clusters(earlier: EarlierFit, sample: RowSample) -> _ClusterUpdate:
     """Return the clusters of before."""
@@ -213,6 +285,8 @@ def _refit_clusters(
     sample: RowSample,
     n_samples: int,
     novel_share: float,
+    *,
+    neighbors: bool,
 ) -> _ClusterUpdate:
     """Return clusters of the sample: those of before move on, or are looked for anew.
 
@@ -221,7 +295,8 @@ def _refit_clusters(
     """
     state = earlier.state
     n_clusters = len(state.sums.weights)
-    embedding = embedding_of(directions, n_clusters, n_samples)
+    roots = earlier.placement.embedding.roots
+    embedding = embedding_of(directions, n_clusters, n_samples, roots)
 
     clusters = None
     is_search_due = novel_share > 0 or n_samples >= 2 * state.n_samples_at_search
@@ -232,10 +307,11 @@ def _refit_clusters(
             n_clusters,
             space=earlier.placement.embedding.space,
             shrinkage=state.shrinkage,
+            neighbors=neighbors,
         )
     was_searched = clusters is None
     if clusters is None:
-        clusters = search_clusters(embedding, sample, n_clusters)
+        clusters = search_clusters(embedding, sample, n_clusters, neighbors=neighbors)
 
     embedded_sample = clusters.embed(sample)
     labels = clusters.label(embedded_sample)

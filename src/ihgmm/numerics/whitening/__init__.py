@@ -9,19 +9,29 @@ what data seem to be, and whether they ask for whitening.
 """
 
 from ihgmm.numerics.whitening.guesses import (
-    noise_to_whiten,
+    COLUMNS,
+    Columns,
+    columns_for_noise,
+    noise_of_columns,
     preparation_of_counts,
     suited_noise,
+    warn_of_fractions,
+    warn_of_uneven_noise,
 )
 from ihgmm.numerics.whitening.learning import learn_whitener
 from ihgmm.numerics.whitening.whitener import NOISE_KINDS, NoiseKind, Whitener
 
 __all__ = [
+    "COLUMNS",
     "NOISE_KINDS",
+    "Columns",
     "NoiseKind",
     "Whitener",
+    "columns_for_noise",
     "learn_whitener",
-    "noise_to_whiten",
+    "noise_of_columns",
     "preparation_of_counts",
     "suited_noise",
+    "warn_of_fractions",
+    "warn_of_uneven_noise",
 ]

@@ -1,7 +1,8 @@
 """Biwhitening of counts, whose variance is ``mean + c * mean**2``.
 
-Factors of rows and columns make mean variances of rows and columns one, as those of
-Landa, Zhang and Kluger (2022) do. The dispersion c is estimated from what a fit leaves.
+Rows and columns are multiplied by factors that make the mean variance of each of them
+one, as those of Landa, Zhang and Kluger (2022) do. The dispersion c is estimated from
+the residuals of a fit of low rank.
 """
 
 from __future__ import annotations
@@ -22,17 +23,21 @@ from ihgmm.policy import Small, Whitening
 
 
 def count_whitener(X: Matrix, dispersion: float) -> Whitener:
-    """Find factors of columns that, with those of rows, make mean variances one."""
+    """Find factors of columns that, with those of rows, make mean variances one.
+
+    Factors of rows follow from these: the whitener finds them for any rows.
+    """
     n_samples, n_features = X.shape
     squared_factors = np.ones(n_features)
-    for _ in range(2):  # of Sinkhorn's algorithm: ten gave the same errors
-        variances, counts = _column_sums(X, squared_factors, dispersion)
-        squared_factors = inverse_mean_squares(X, variances)
+    for _ in range(2):  # rounds of Sinkhorn's algorithm: ten were no better
+        variance_sums, entry_sums = _column_sums(X, squared_factors, dispersion)
+        squared_factors = inverse_mean_squares(X, variance_sums)
 
-    # Two rows that share an event in a column of mean m have 1 / m added to their inner
-    # product, in which noise is the root of the number of columns. Rarer columns, where
-    # one coincidence would be more than all noise, are left quieter than others.
-    means = counts * (X.unit / n_samples)
+    # A count in a column of mean m is about 1 / sqrt(m) after whitening. Two rows that
+    # share one have 1 / m added to their inner product, whose noise is the root of the
+    # number of columns. Columns so rare that one coincidence would be more than all
+    # noise get smaller factors.
+    means = entry_sums * (X.unit / n_samples)  # weights of rows are 1 on average
     loudness = np.minimum(means * np.sqrt(n_features), 1.0)
 
     return Whitener(
@@ -49,42 +54,47 @@ def _column_sums(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return two sums over rows for each column, (n_features,).
 
-    They are those of variances, each over the mean variance of its row when columns
-    have their factors, and those of the entries.
+    The first is of variances, each divided by the mean variance of its row after the
+    columns were multiplied by their factors. The second is of the entries as X has
+    them. Rows count by their weights in both.
     """
 
     def block_sums(
         block: Materialized, weights: Tall | None
     ) -> tuple[tuple[()], tuple[Tall, Tall]]:
-        """Return the sums over the rows of a block."""
+        """Return no lines for each row, and the sums over the rows of a block."""
         refuse_negative(block)
         ops = block.ops
         squares = None
-        if dispersion:  # sums of squares are exact in any type, unlike variances
+        if dispersion:  # squares of counts are exact in any type, unlike variances
             squares = block.with_values(block.values**2, block.metadata)
 
-        def variances(sums: Callable[[Matrix], Tall]) -> Tall:
-            """Return sums of variances, given what sums the entries of a matrix."""
-            sums_of_counts = ops.widen(sums(block)) / block.unit
+        def sums_of_variances(sum_up: Callable[[Matrix], Tall]) -> Tall:
+            """Return sums of variances, given a function that sums up any entries."""
+            sums = ops.widen(sum_up(block)) / block.unit
             if squares is None:
-                return sums_of_counts
-            return count_variances(sums_of_counts, ops.widen(sums(squares)), dispersion)
+                return sums
+            return count_variances(sums, ops.widen(sum_up(squares)), dispersion)
 
-        row_variances = variances(lambda counts: counts @ squared_factors)
-        row_factors = ops.ratio(float(block.shape[1]), row_variances)
+        row_variances = sums_of_variances(lambda entries: entries @ squared_factors)
+        inverse_variances = ops.ratio(float(block.shape[1]), row_variances)  # of rows
 
-        ones = ops.xp.ones_like(row_factors)
+        ones = ops.xp.ones_like(inverse_variances)
         row_weights = ones if weights is None else ops.widen(weights)
-        columns = variances(lambda counts: counts.adjoint(row_factors * row_weights))
-        return (), (columns, ops.widen(block.adjoint(row_weights)))
+        line_weights = inverse_variances * row_weights
+        variance_sums = sums_of_variances(lambda entries: entries.adjoint(line_weights))
+        return (), (variance_sums, ops.widen(block.adjoint(row_weights)))
 
-    _, (variances, counts) = X.sweep(block_sums, X.weights)
-    return variances, counts
+    _, (variance_sums, entry_sums) = X.sweep(block_sums, X.weights)
+    return variance_sums, entry_sums
 
 
 def estimate_dispersion(X: Matrix) -> float:
-    """Return c for which counts have the variance ``mean + c * mean**2``."""
-    dispersion = Whitening.DISPERSION
+    """Return c for which counts have the variance ``mean + c * mean**2``.
+
+    Rows of X count alike.
+    """
+    dispersion = Whitening.DISPERSION  # a first guess
     for _ in range(2):
         dispersion = _dispersion_of_residuals(X, count_whitener(X, dispersion))
     return dispersion
@@ -95,10 +105,12 @@ def _dispersion_of_residuals(X: Matrix, whitener: Whitener) -> float:
 
     Notes
     -----
-    With f the factors of rows, what is left of a column has the mean ``sum(f**2 * m) +
-    c * sum(f**2 * m**2)``. It is regressed on sums of ``f**2 * x``, of mean ``f**2 *
-    m``, and of ``f**2 * (x**2 - x)``, of mean ``(1 + c) * f**2 * m**2``: so the slope
-    of the second is ``c / (1 + c)``.
+    With f the factors of rows, the residual of a column, a sum of squares, has the mean
+    ``sum(f**2 * m) + c * sum(f**2 * m**2)``. It is regressed on ``sum(f**2 * x)``, of
+    mean ``sum(f**2 * m)``, whose slope is 1, and on ``sum(f**2 * (x**2 - x))``, of mean
+    ``(1 + c) * sum(f**2 * m**2)``, whose slope is then ``c / (1 + c)``. All of these
+    are divided by the number of rows; residuals by that number less the rank, as much
+    as the fit has taken of them.
     """
     n_rows = X.shape[0]
     white = whitener(X)
@@ -111,19 +123,19 @@ def _dispersion_of_residuals(X: Matrix, whitener: Whitener) -> float:
     linear = sums * whitener.columns**2 / (n_rows * X.unit)
     quadratic = fit.sqnorms / n_rows - linear
 
-    # The error of what is left grows with its size.
+    # The error of a residual grows with its expected size.
     weights = HOST.ratio(1.0, np.square(linear + np.abs(quadratic)))
     slope = (weights * quadratic * (residuals - linear)).sum()
     slope /= max((weights * quadratic**2).sum(), Small.TINY)
-    # Beyond that what is left is rather a pattern that the fit has not taken.
+    # A larger slope would rather come from a pattern that the fit has not taken.
     slope = float(np.clip(slope, 0.0, Whitening.LARGEST_SHARE))
     return slope / (1 - slope)
 
 
 def _unbiased_residuals(fit: ColumnFit) -> np.ndarray:
-    """Return what a fit leaves of columns, and the noise that it has taken of them.
+    """Return squared norms of residuals of columns, with the noise that a fit took.
 
-    It takes more of a column that has a large share in it: of its leverage, which is
+    Of the noise of a column the fit takes a share, the leverage of the column: they are
     the diagonal of ``F @ pinv(F.T @ F) @ F.T``.
     """
     F = fit.coordinates

@@ -9,7 +9,7 @@ import numpy as np
 from ihgmm._parameters import option
 from ihgmm._warnings import PreparationWarning, warn
 from ihgmm.matrix import Matrix, to_host
-from ihgmm.numerics.whitening.whitener import NOISE_KINDS, NoiseKind
+from ihgmm.numerics.whitening.whitener import NoiseKind
 from ihgmm.policy import Whitening
 
 
@@ -69,24 +69,35 @@ def _has_long_tail(rows: np.ma.MaskedArray) -> bool:
     return bool(upper > Whitening.TAIL * median)
 
 
-def noise_to_whiten(
-    X: Matrix, whiten: NoiseKind | Literal["auto"] | None, remedy: str = "{}"
-) -> NoiseKind | None:
-    """Return which noise is made alike: given, "auto", or None, which may warn."""
-    if whiten in NOISE_KINDS:
-        if whiten == "counts":
-            _warn_of_fractions(X)
-        return whiten
+Columns = Literal["auto", "given", "roots", "counts", "noise"]
+"""What is done to columns before rows are compared: of these, the last two whiten."""
 
-    suited = suited_noise(X, surely=whiten is None)
-    if whiten == "auto" or suited is None:
-        return suited
+COLUMNS: tuple[Columns, ...] = ("auto", "given", "roots", "counts", "noise")
+_NOISE_OF_COLUMNS: dict[str, NoiseKind] = {"counts": "counts", "noise": "learned"}
+
+
+def noise_of_columns(X: Matrix, columns: Columns) -> NoiseKind | None:
+    """Return the noise that users ask to make alike, if they do."""
+    if columns == "counts":
+        warn_of_fractions(X)
+    return _NOISE_OF_COLUMNS.get(columns)
+
+
+def columns_for_noise(noise: NoiseKind) -> Columns:
+    """Return what users ask for to make a noise alike."""
+    return "counts" if noise == "counts" else "noise"
+
+
+def warn_of_uneven_noise(X: Matrix, remedy: str) -> None:
+    """Warn where noise seems to grow with the mean; the remedy takes a parameter."""
+    suited = suited_noise(X, surely=True)
+    if suited is None:
+        return
 
     reason = _reason_to_whiten(suited)
-    remedy = remedy.format(option("whiten", suited))
+    parameter = option("columns", columns_for_noise(suited))
     text = "makes the noise alike in all; compare the labels."
-    warn(f"{reason} {remedy} {text}", PreparationWarning)
-    return None
+    warn(f"{reason} {remedy.format(parameter)} {text}", PreparationWarning)
 
 
 def _reason_to_whiten(noise: NoiseKind) -> str:
@@ -106,7 +117,7 @@ def _reason_to_whiten(noise: NoiseKind) -> str:
             assert_never(noise)
 
 
-def _warn_of_fractions(X: Matrix) -> None:
+def warn_of_fractions(X: Matrix) -> None:
     """Warn if most entries are no whole numbers, and so no counts.
 
     Estimated counts, mostly whole numbers, are counts.

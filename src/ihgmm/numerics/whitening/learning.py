@@ -35,7 +35,7 @@ def _refuse_tiny(X: Matrix) -> None:
     if X.unit * Small.HUGE < 1:
         raise ValueError(
             f"The entries of X are {X.unit:.0e} or less: they are no counts. "
-            f"{option('whiten', 'learned')} takes numbers of any size."
+            f"{option('columns', 'noise')} takes numbers of any size."
         )
 
 

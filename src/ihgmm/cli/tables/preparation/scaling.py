@@ -27,16 +27,18 @@ def prepare_columns(table: Table, asked: PreparationRequest) -> Table:
 
 def _prepared_as_data_ask(table: Table, asked: PreparationRequest) -> Table:
     """Prepare columns unless they have one unit, or the model evens out their noise."""
-    noise = _noise_to_even_out(table, asked.whiten)
-    is_whitened = asked.whiten is not None and noise is not None
-    if table.has_texts and not is_whitened:
+    has_even_noise = asked.columns in ("counts", "noise")
+    if table.has_texts and not has_even_noise:
         return _with_weighted_words(table)
 
-    are_counts = noise == "counts"
+    are_counts = asked.columns == "counts" or _look_like_counts(table)
     if not (table.is_mixed or are_counts):
         return table
-    if is_whitened:
-        return table.with_notes(notes.left_to_whitening(str(asked.whiten)))
+
+    if has_even_noise:
+        return table.with_notes(notes.left_to_even_noise(asked.columns))
+    if are_counts and asked.columns in ("auto", "roots"):
+        return table.with_notes(notes.ROOTS_OF_COUNTS)
     return _scaled(table, asked, are_counts)
 
 
@@ -56,12 +58,11 @@ def _scaled(table: Table, asked: PreparationRequest, are_counts: bool) -> Table:
     return apply_scaler(table, scaler)
 
 
-def _noise_to_even_out(table: Table, whiten: str | None) -> str | None:
-    """Return the noise that a model evens out, or that the data seem to have."""
+def _look_like_counts(table: Table) -> bool:
+    """Tell whether cells are counts of rare events: half of them or more are 0."""
     from ihgmm.numerics.whitening import suited_noise
 
-    noise = suited_noise(as_matrix(table.X), surely=whiten is None)
-    return noise if whiten in (None, "auto") else whiten
+    return suited_noise(as_matrix(table.X), surely=True) == "counts"
 
 
 def _with_weighted_words(table: Table) -> Table:

@@ -36,8 +36,7 @@ def sample_of(kind="mixed", n=900, p=150, k=4, effect=0.6, seed=0):
     return np.maximum(X, 0), kinds, NAMES[batch], factors
 
 
-@pytest.mark.parametrize("kind", ["mixed", "unequal"])
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize(("kind", "seed"), [("mixed", 0), ("unequal", 1)])
 def test_factors_are_learnt_by_turns_with_labels(kind, seed):
     X, kinds, batch, factors = sample_of(kind, seed=seed)
 

@@ -27,8 +27,10 @@ def grown(X, sizes, model=None):
     return model
 
 
-@pytest.mark.parametrize("p", [40, 200])
-@pytest.mark.parametrize("sizes", [[1200], [300] * 4, [100, 7, 1, 492, 600]])
+@pytest.mark.parametrize(
+    ("p", "sizes"),
+    [(40, [1200]), (200, [300] * 4), (40, [100, 7, 1, 492, 600]), (200, [1200])],
+)
 def test_batches_give_what_a_fit_gives(p, sizes):
     X, kinds = sample_of(p=p)
     model = grown(X, sizes)
@@ -187,8 +189,7 @@ def test_drift_is_said_once():
     assert misclassification_rate(kinds, larger_model.labels_) < 0.01
 
 
-@pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize("size", [60, 300])
+@pytest.mark.parametrize(("seed", "size"), [(0, 60), (1, 300), (2, 60), (3, 300)])
 def test_no_drift_is_seen_where_none_is(seed, size):
     X, _ = sample_of(n=1200, p=100, seed=seed, separation_constant=0.4)
     with warnings.catch_warnings():

@@ -6,6 +6,7 @@ numbers. Where the origin is a point like others, it is placed as other rows are
 
 import numpy as np
 import pytest
+from covering import case_name, covering
 from numpy.testing import assert_array_equal
 
 from ihgmm import IhGMM, IhSC, Recipe, SphericalKMeans, make_ihgmm
@@ -56,11 +57,16 @@ def assert_zero_rows_are_labelled(model, is_known=False):
     assert model.predict(beside_another)[0] == ZERO_ROW_LABEL
 
 
-@pytest.mark.parametrize("outliers", [None, "auto", 0.05])
-@pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["", "weights"])
-@pytest.mark.parametrize("recipe", RECIPES)
-def test_ihsc(recipe, weights, outliers):
-    model = IhSC(3, recipe=RECIPES[recipe], outliers=outliers, random_state=0)
+DATA = {"outliers": [None, "auto", 0.05], "weighted": [False, True]}
+
+
+@pytest.mark.parametrize(
+    "case", covering(DATA | {"recipe": list(RECIPES)}), ids=case_name
+)
+def test_ihsc(case):
+    recipe = RECIPES[case["recipe"]]
+    model = IhSC(3, recipe=recipe, outliers=case["outliers"], random_state=0)
+    weights = WEIGHTS if case["weighted"] else None
     assert_zero_rows_are_labelled(model.fit(X, sample_weight=weights))
 
 
@@ -88,11 +94,14 @@ def test_ihsc_that_goes_on_with_rows(weights):
     assert_zero_rows_are_labelled(model.partial_fit(X, sample_weight=weights))
 
 
-@pytest.mark.parametrize("outliers", [None, "auto", 0.05])
-@pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["", "weights"])
-@pytest.mark.parametrize("noise", ["individual", "class", "common", "tied"])
-def test_ihgmm(noise, weights, outliers):
-    model = IhGMM(3, noise=noise, outliers=outliers, random_state=0)
+NOISES = ["individual", "class", "common", "tied"]
+
+
+@pytest.mark.parametrize("case", covering(DATA | {"noise": NOISES}), ids=case_name)
+def test_ihgmm(case):
+    noise = case["noise"]
+    model = IhGMM(3, noise=noise, outliers=case["outliers"], random_state=0)
+    weights = WEIGHTS if case["weighted"] else None
     assert_zero_rows_are_labelled(model.fit(X, sample_weight=weights))
 
 

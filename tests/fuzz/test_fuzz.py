@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 few_examples = settings(
-    max_examples=40,
+    max_examples=25,
     derandomize=True,
     database=None,
     deadline=None,

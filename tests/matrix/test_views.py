@@ -4,7 +4,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from array_kinds import FAMILIES, opened
+from array_kinds import FAMILIES, csr, memory_map, numpy_c, opened
 from numpy.testing import assert_allclose, assert_array_equal
 
 from ihgmm import IhGMM, IhSC, SphericalKMeans, estimate_parameters, make_ihgmm
@@ -199,11 +199,28 @@ def check(X, oracle):
     assert_allclose(np.abs(flipped.toarray()), np.abs(selected.toarray()))
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+def views_in_turn():
+    """Return each kind with views, and with views of these.
+
+    How two views go together is theirs to know: dense rows, sparse ones and those on
+    disk have all pairs. How a kind is viewed is its own: each of the others has every
+    view once inside and once outside, in pairs that differ from kind to kind.
+    """
+    cases = []
+    inner_views = (None, *VIEWS)
+    for number, kind in enumerate(KINDS):
+        pairs = list(product(inner_views, VIEWS))
+        if kind not in (numpy_c, csr, memory_map):
+            outer_views = [VIEWS[(number + i) % len(VIEWS)] for i in range(len(pairs))]
+            pairs = list(zip(inner_views, outer_views, strict=False))
+        cases += [(kind, inner, outer) for inner, outer in ((None, None), *pairs)]
+    return cases
+
+
 @pytest.mark.parametrize(
-    ("inner", "outer"),
-    [(None, None), *product((*VIEWS, None), VIEWS)],
-    ids=lambda view: getattr(view, "__name__", "-"),
+    ("kind", "inner", "outer"),
+    views_in_turn(),
+    ids=lambda value: getattr(value, "__name__", "-"),
 )
 def test_views_of_every_kind(kind, inner, outer, tmp_path):
     X, oracle = held(kind, tmp_path)

@@ -108,7 +108,7 @@ def proportional(rng, n=400, p=8):
     return X, scales
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(3))
 def test_small_rows_are_filled_as_well_as_large_ones(seed):
     rng = np.random.default_rng([3, seed])
     X, scales = proportional(rng)
@@ -136,7 +136,7 @@ def test_scales_that_do_not_differ_are_told():
     assert learn_filler(as_matrix(X)).spread < 0.15
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(3))
 def test_what_is_filled_in_is_near_what_was_there(seed):
     X, _ = make_ihgmm(300, 40, 4, separation_constant=1.0, random_state=seed)
     rng = np.random.default_rng(seed)

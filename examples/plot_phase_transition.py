@@ -28,7 +28,7 @@ warnings.filterwarnings("ignore", "Labels may be unstable")
 # C = 1 meets it with constant 1. Scales vary fivefold.
 constants = np.array([0.12, 0.2, 0.3, 0.5, 0.8, 1.2])
 noises = {"all 1": 1.0, "0.5 to 1.5": (0.5, 1.5), "0.2 to 1.8": (0.2, 1.8)}
-draws = 3
+draws = 2
 
 methods = {
     "IhSC": lambda s, seed: IhSC.paper(4, random_state=seed).fit_predict(s.X),

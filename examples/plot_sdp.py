@@ -56,7 +56,7 @@ methods = {
 }
 # Where the centres are close, fits of IhSC warn that labels may be unstable.
 warnings.filterwarnings("ignore", "Labels may be unstable")
-draws = 5
+draws = 3
 errors = {name: np.zeros((len(constants), draws)) for name in methods}
 for i, constant in enumerate(constants):
     for seed in range(draws):

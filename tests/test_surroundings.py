@@ -4,9 +4,11 @@ import ctypes
 import os
 import subprocess
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from cli.command_line import good, invoke
 
 try:
     import resource
@@ -38,9 +40,15 @@ def test_a_folder_where_nothing_may_be_written_is_named(tmp_path):
     assert not list(folder.iterdir())
 
 
-def with_little_room():
-    """Let files of a new process have 20 kB at most, as on a disk that is full."""
-    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
+@contextmanager
+def little_room():
+    """Let files have 20 kB at most, as on a disk that is full."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 @pytest.mark.skipif(resource is None, reason="limits are of Unix")
@@ -49,10 +57,12 @@ def test_a_full_disk_leaves_no_half_of_a_file(what, tmp_path):
     file = tmp_path / {"fit": "model.npz", "report": "page.html"}[what]
     file.write_text("old")
     where = ("--save", file) if what == "fit" else ("-o", file)
-    process = command(what, "digits", "-k", 10, *where, preexec_fn=with_little_room)
+    with little_room():
+        result = invoke(what, "digits", "-k", 10, *where)
 
-    assert process.returncode == 1, process.stderr
-    assert f"{file.name} could not be written (File too large)" in process.stderr
+    assert result.exit_code == 1, result.stderr
+    message = " ".join(result.stderr.split())
+    assert f"{file.name} could not be written (File too large)" in message
     assert [path.name for path in tmp_path.iterdir()] == [file.name]
     assert file.read_text() == "old"
 
@@ -66,16 +76,14 @@ def test_a_decimal_comma_of_the_locale_changes_nothing(tmp_path):
     )
     if process.returncode:
         pytest.skip("this machine has no German locale")
-    german = {"LOCPATH": str(tmp_path), "LC_ALL": "de_DE.UTF-8"}
-    tables = []
-    for name, variables in {"here": {}, "there": german}.items():
-        labels = tmp_path / f"{name}.csv"
-        environment = {**os.environ, **variables}
-        process = command(
-            "fit", "iris", "-k", 3, "-o", labels, "--quiet", env=environment
-        )
-        assert process.returncode == 0, process.stderr
-        tables.append(labels.read_bytes())
+    # A locale is that of a process: this one has its own.
+    german = {**os.environ, "LOCPATH": str(tmp_path), "LC_ALL": "de_DE.UTF-8"}
+    here = tmp_path / "here.csv"
+    there = tmp_path / "there.csv"
+    fit = ("fit", "iris", "-k", 3, "--quiet", "-o")
+    good(*fit, here)
+    process = command(*fit, there, env=german)
 
-    assert tables[0] == tables[1]
-    assert b";" not in tables[0]
+    assert process.returncode == 0, process.stderr
+    assert here.read_bytes() == there.read_bytes()
+    assert b";" not in there.read_bytes()

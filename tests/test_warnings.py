@@ -142,7 +142,7 @@ def test_concurrent_calls_restore_threads_and_filters():
     try:
         with threadpool_limits(2), ThreadPoolExecutor(8) as pool:
             n_threads = blas_threads()
-            for future in [pool.submit(call) for call in 8 * calls]:
+            for future in [pool.submit(call) for call in 4 * calls]:
                 future.result()
             assert blas_threads() == n_threads
     finally:

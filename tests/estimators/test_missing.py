@@ -33,7 +33,7 @@ def sample(seed=0, share=0.3, **options):
 
 
 @pytest.mark.parametrize("Estimator", ESTIMATORS)
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_clusters_are_found_nearly_as_in_complete_data(Estimator, seed):
     ratio, constant = (1.0, 3.0) if Estimator is PSC else (5.0, 0.8)
     X, gaps, labels = sample(seed, scale_ratio=ratio, separation_constant=constant)

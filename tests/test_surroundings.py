@@ -42,9 +42,9 @@ def test_a_folder_where_nothing_may_be_written_is_named(tmp_path):
 
 @contextmanager
 def little_room():
-    """Let files have 20 kB at most, as on a disk that is full."""
+    """Let files have 2 kB at most, as on a disk that is full."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, before[1]))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2_000, before[1]))
     try:
         yield
     finally:
@@ -58,7 +58,7 @@ def test_a_full_disk_leaves_no_half_of_a_file(what, tmp_path):
     file.write_text("old")
     where = ("--save", file) if what == "fit" else ("-o", file)
     with little_room():
-        result = invoke(what, "digits", "-k", 10, *where)
+        result = invoke(what, "iris", "-k", 3, *where)
 
     assert result.exit_code == 1, result.stderr
     message = " ".join(result.stderr.split())

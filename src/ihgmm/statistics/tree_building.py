@@ -87,7 +87,7 @@ def cluster_tree(
     rows, subset = options.rows_of(X, sample_weight, rng)
     count = count_clusters(rows, rng, columns=columns, max_clusters=max_clusters)
     compared = rows_to_count(rows, columns).compared
-    tree = tree_of_rows(compared, count.n_clusters, max_clusters, rng)
+    tree = tree_of_rows(compared, max(count.plausible), max_clusters, rng)
     if subset.is_everything:
         return tree
 
@@ -135,7 +135,7 @@ def _sample_of_clusters(labels: np.ndarray, rng: Generator) -> np.ndarray:
 def tree_of_rows(
     X: Matrix, n_clusters: int, max_clusters: int, rng: Generator
 ) -> ClusterTree:
-    """Return the tree of rows in which so many clusters were counted.
+    """Return the tree of rows that have so many clusters at most.
 
     It has more leaves than these. Of many rows some are drawn; the leaves are of all.
     """
@@ -151,9 +151,12 @@ def tree_of_rows(
         )
 
     sample = X.take(rows).to_memory()
+    # As many directions as clusters: in more, those of leaves would drown the others.
+    n_directions = min(max(n_clusters, 2), X.shape[1], len(rows) // 2 - 1)
+    recipe = replace(_PLAIN, n_components=n_directions)
     with one_thread(), ignored(ConvergenceWarning):
-        fit = spectral_clustering(sample, n_leaves, _PLAIN)
-        source = _RowsOfData(X=sample, fit=fit, n_leaves=n_leaves)
+        fit = spectral_clustering(sample, n_leaves, recipe)
+        source = _RowsOfData(X=sample, fit=fit, n_leaves=n_leaves, recipe=recipe)
         tree = _grow_tree(source, rng, n_expected=n_clusters)
 
     if len(rows) == X.shape[0]:
@@ -207,6 +210,7 @@ class _RowsOfData:
     X: Matrix
     fit: SpectralFit  # of all rows
     n_leaves: int
+    recipe: Recipe
 
     @property
     def n_rows(self) -> int:
@@ -221,7 +225,7 @@ class _RowsOfData:
         )
 
     def branches_learnt_from(self, half: np.ndarray) -> Branches:
-        fit = spectral_clustering(self.X.take(half), self.n_leaves, _PLAIN)
+        fit = spectral_clustering(self.X.take(half), self.n_leaves, self.recipe)
         rows = fit.placement.embedding(self.X)
         leaves = fit.placement.rule(self.X.ops, rows)
 

@@ -407,12 +407,12 @@ class Counting:
     # One cluster or several
     CLOUDS = 3  # without clusters, to compare with
     CLOUD_NUMBERS = (2, 3, 4, 6, 8)  # for which rows are compared with them
-    LEAD = 0.06  # in modularity over clouds, from which there are several
-    CLEAR_LEAD = 0.1  # from which that is certain
+    LEAD = 0.08  # in cohesion over all clouds, from which there are several
+    CLEAR_LEAD = 0.16  # from which that is certain
     # How sure
-    PEAKS = 2  # numbers to name that are better than those beside them
-    MARGIN = 0.1  # in score over other peaks, with which a number stands out
-    CLEAR_GAPS = 0.4  # silhouette of clusters with clear gaps
+    MARGIN = 0.05  # in score over other peaks, with which a number stands out
+    NEARLY_AS_GOOD = 0.15  # in score below the best: the next peak is plausible, too
+    CLEAR_GAPS = 0.5  # silhouette of clusters with clear gaps
 
 
 class Levels:

@@ -1,4 +1,4 @@
-"""Several clusters or one: how far rows part better than a single Gaussian cloud."""
+"""Several clusters or one: how far rows hold together better than parts of a cloud."""
 
 from __future__ import annotations
 
@@ -12,36 +12,36 @@ from ihgmm.matrix import as_matrix, to_host
 from ihgmm.numerics.recipe import Recipe
 from ihgmm.numerics.spectral import spectral_clustering
 from ihgmm.policy import Counting
-from ihgmm.statistics.number_evidence import RowGraph
+from ihgmm.statistics.number_evidence import RowGraph, cohesion
 
 
 @dataclass(frozen=True, eq=False)
 class CloudComparison:
-    """How modular rows are beside clouds without clusters, for some small numbers.
+    """How far clusters hold together, and parts of clouds, for some numbers of them.
 
     Clusters are those that rows come to by themselves, without neighbours: these would
     find parts in a cloud, too.
     """
 
     numbers: tuple[int, ...]
-    modularity: np.ndarray  # (numbers,): of the rows
+    cohesion: np.ndarray  # (numbers,): of clusters of the rows
     of_clouds: np.ndarray  # (clouds, numbers)
 
     @classmethod
     def of_nothing(cls) -> CloudComparison:
         """Return the comparison where rows are too few for one."""
-        return cls(numbers=(), modularity=np.zeros(0), of_clouds=np.zeros((0, 0)))
+        return cls(numbers=(), cohesion=np.zeros(0), of_clouds=np.zeros((0, 0)))
 
     @property
     def leads(self) -> dict[int, float]:
-        """By how much rows are more modular than clouds, for each number compared."""
-        means = self.of_clouds.mean(axis=0) if self.numbers else self.modularity
-        leads = (self.modularity - means).tolist()
+        """By how much clusters hold together better, than those of any cloud."""
+        most = self.of_clouds.max(axis=0) if self.numbers else self.cohesion
+        leads = (self.cohesion - most).tolist()
         return dict(zip(self.numbers, leads, strict=True))
 
     @property
     def lead(self) -> float:
-        """By how much rows are more modular than clouds, where they are most so."""
+        """The largest of the leads; 0 where nothing was compared."""
         return max(self.leads.values(), default=0.0)
 
 
@@ -87,15 +87,18 @@ class UnitRows:
 
 
 def compare_with_clouds(
-    rows: UnitRows, graph: RowGraph, best: int, max_clusters: int, rng: Generator
+    rows: UnitRows, graph: RowGraph, best: int, rng: Generator
 ) -> CloudComparison:
     """Compare rows and their graph with clouds of the same mean and covariance.
 
     Some small numbers of clusters are compared, and the ``best`` one.
     """
     n = len(rows.weights)
-    most = min(max_clusters, n // Counting.ROWS_A_CLUSTER)
-    numbers = tuple(k for k in sorted({*Counting.CLOUD_NUMBERS, best}) if k <= most)
+    numbers = tuple(
+        k
+        for k in sorted({*Counting.CLOUD_NUMBERS, best})
+        if k <= n // Counting.ROWS_A_CLUSTER
+    )
 
     of_clouds = []
     for _ in range(Counting.CLOUDS if numbers else 0):
@@ -104,26 +107,26 @@ def compare_with_clouds(
         cloud_graph = RowGraph.of_cosines(
             units @ units.T, rows.weights, signed=rows.signed
         )
-        of_clouds.append(_modularity_of_numbers(units, rows, cloud_graph, numbers))
+        of_clouds.append(_cohesion_of_numbers(units, rows, cloud_graph, numbers))
 
     return CloudComparison(
         numbers=numbers,
-        modularity=_modularity_of_numbers(rows.coordinates, rows, graph, numbers),
+        cohesion=_cohesion_of_numbers(rows.coordinates, rows, graph, numbers),
         of_clouds=np.reshape(of_clouds, (len(of_clouds), len(numbers))),
     )
 
 
-def _modularity_of_numbers(
+def _cohesion_of_numbers(
     units: np.ndarray, rows: UnitRows, graph: RowGraph, numbers: tuple[int, ...]
 ) -> np.ndarray:
-    """Return how modular plain clusters of unit rows are, for each number."""
+    """Return how far plain clusters of unit rows hold together, for each number."""
     data = as_matrix(units).with_signed(rows.signed)
     if (rows.weights != 1).any():
         data = data.weighted(rows.weights)
 
-    modularity = []
+    cohesion_of_numbers = []
     for k in numbers:
         fit = spectral_clustering(data, k, Recipe(neighbors=False))
         inside, by_chance = graph.shares(to_host(fit.labels).astype(np.intp))
-        modularity.append(inside - by_chance)
-    return np.array(modularity)
+        cohesion_of_numbers.append(cohesion(inside, by_chance))
+    return np.array(cohesion_of_numbers)

@@ -48,16 +48,16 @@ class ClusterCount(Result):
     """How many clusters were found, and on what evidence."""
 
     n_clusters: int  #: the best guess; 1 when rows are no more parted than one cloud
-    plausible: tuple[int, ...]  #: the likeliest numbers, three at most, best first
+    plausible: tuple[int, ...]  #: the likeliest numbers, best first
     confidence: Confidence  #: how far to rely on the number
     evidence: tuple[NumberEvidence, ...]  #: of each number that was tried, from 2 up
-    clouds: CloudComparison  #: how modular clouds without clusters are
+    clouds: CloudComparison  #: how far clouds without clusters hold together in parts
     n_rows: int  #: that were looked at
     max_clusters: int  #: the largest number looked for
 
     @property
     def lead(self) -> float:
-        """By how much rows are more modular than a cloud without clusters."""
+        """By how much clusters hold together better than parts of one cloud."""
         return self.clouds.lead
 
     @property
@@ -309,7 +309,7 @@ def _count_in_memory(
             cosines = unit_cosines(rows.evened)
             graph = RowGraph.of_cosines(cosines, weights, signed=X.signed)
         units = UnitRows.of_cosines(cosines, X.shape[1], weights, signed=X.signed)
-        clouds = compare_with_clouds(units, graph, best, max_clusters, rng)
+        clouds = compare_with_clouds(units, graph, best, rng)
 
     answer = _answer(evidence, clouds.lead)
     return ClusterCount(
@@ -337,32 +337,30 @@ def _answer(evidence: Sequence[NumberEvidence], lead: float) -> _Answer:
         return _Answer(plausible=(1,), confidence=Confidence.LOW)
 
     peaks = _peaks(evidence)
-    with_widest_gaps = max(evidence, key=attrgetter("silhouette"))
-    numbers = [peak.n_clusters for peak in peaks[: Counting.PEAKS]]
-    numbers.append(with_widest_gaps.n_clusters)
-
+    best = peaks[0]
     if lead < Counting.LEAD:
         # One cloud would look like this, or nearly so.
         is_clear = lead < 0
         return _Answer(
-            plausible=(1,) if is_clear else (1, numbers[0]),
+            plausible=(1,) if is_clear else (1, best.n_clusters),
             confidence=Confidence.HIGH if is_clear else Confidence.MIDDLE,
         )
 
-    best = peaks[0]
-    next_score = peaks[1].score if len(peaks) > 1 else -np.inf
+    margin = best.score - peaks[1].score if len(peaks) > 1 else np.inf
     confidence = Confidence.LOW
-    if best.score - next_score >= Counting.MARGIN:
+    if margin >= Counting.MARGIN:
         has_gaps = best.silhouette >= Counting.CLEAR_GAPS
         is_clear = has_gaps and lead >= Counting.CLEAR_LEAD
         confidence = Confidence.HIGH if is_clear else Confidence.MIDDLE
 
+    with_widest_gaps = max(evidence, key=attrgetter("silhouette"))
+    numbers = [best.n_clusters]
+    if margin < Counting.NEARLY_AS_GOOD:
+        numbers.append(peaks[1].n_clusters)
+    numbers.append(with_widest_gaps.n_clusters)
     if lead < Counting.CLEAR_LEAD:
         numbers.append(1)
-    if confidence is Confidence.HIGH:
-        numbers = numbers[:1]
-    plausible = tuple(dict.fromkeys(numbers))
-    return _Answer(plausible=plausible, confidence=confidence)
+    return _Answer(plausible=tuple(dict.fromkeys(numbers)), confidence=confidence)
 
 
 def _peaks(evidence: Sequence[NumberEvidence]) -> list[NumberEvidence]:

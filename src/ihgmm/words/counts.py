@@ -125,8 +125,10 @@ def evidence_words() -> dict[str, str]:
         "      from -1 to 1.",
         "score": f"inside - {Counting.RESOLUTION:g} x by chance + silhouette / "
         f"{1 / Counting.GAPS:.0f}; the largest decides.",
-        "lead": "links inside clusters beyond chance, over those in clouds without\n"
-        f"      clusters; there are several clusters if it reaches {Counting.LEAD:g}.",
+        "cohesion": "share of links inside beyond chance, of what is possible.",
+        "lead": "by how much plain clusters hold together better than parts of clouds\n"
+        "      without clusters, in cohesion. There are several clusters where the\n"
+        f"      largest lead is {Counting.LEAD:g} or more.",
     }
 
 
@@ -142,6 +144,7 @@ def evidence_rows(count: ClusterCount) -> Iterator[tuple[Any, ...]]:
             evidence.links_by_chance,
             evidence.silhouette,
             evidence.score,
+            evidence.cohesion,
             leads.get(k),
             "best" if k == count.n_clusters else is_plausible,
         )

@@ -149,10 +149,10 @@ def rough_numbers(largest: int) -> list[int]:
     """Return numbers from 2 to the largest: all at first, then in steps of a fifth."""
     numbers = []
     k = 2
-    while k <= largest:
+    while k < largest:
         numbers.append(k)
         k = max(k + 1, int(Counting.STEP * k))
-    return numbers
+    return [*numbers, largest] if largest >= 2 else []
 
 
 def _numbers_beside(best: int, tried: Sequence[int]) -> list[int]:

@@ -391,7 +391,7 @@ class Counting:
     two clusters more often, and seven or more less often.
     """
 
-    ROWS = 1_000  # to draw, at most
+    ROWS = 600  # to draw, at most
     ROWS_A_WANTED = 10  # to draw for each cluster that may be found, at least
     ROWS_A_CLUSTER = 8  # at least, on average
     STEP = 1.2  # from one number that is tried to the next, beyond the first
@@ -404,11 +404,13 @@ class Counting:
         0.6  # of the links that chance gives; 1 sees more parts, 0 a single one
     )
     GAPS = 1 / 3  # of the silhouette, beside links
+    FAR = 0.15  # in score below the best: no larger number was best beyond
+    FAR_IN_A_ROW = 3  # such numbers, after which none is tried
     # One cluster or several
     CLOUDS = 3  # without clusters, to compare with
     CLOUD_NUMBERS = (2, 3, 4, 6, 8)  # for which rows are compared with them
-    LEAD = 0.08  # in cohesion over all clouds, from which there are several
-    CLEAR_LEAD = 0.16  # from which that is certain
+    LEAD = 0.12  # in cohesion over all clouds, from which there are several
+    CLEAR_LEAD = 0.2  # from which that is certain
     # How sure
     MARGIN = 0.05  # in score over other peaks, with which a number stands out
     NEARLY_AS_GOOD = 0.15  # in score below the best: the next peak is plausible, too

@@ -116,27 +116,37 @@ def evidence_of_numbers(
 ) -> tuple[NumberEvidence, ...]:
     """Return the evidence for numbers from 2 up: all that are near the best one.
 
-    Large numbers are tried in steps of a fifth, and then those between.
+    Large numbers are tried in steps of a fifth, until some in a row are far from the
+    best; and then those between.
     """
     largest = min(max_clusters, X.shape[0] // Counting.ROWS_A_CLUSTER)
     evidence: dict[int, NumberEvidence] = {}
 
-    def look_at(numbers: Sequence[int]) -> NumberEvidence:
-        for k in numbers:
-            if k not in evidence:
-                say(f"{k} clusters")
-                evidence[k] = _evidence(X, graph, k)
-        return best_evidence(evidence.values())
+    def look_at(k: int) -> None:
+        say(f"{k} clusters")
+        evidence[k] = _evidence(X, graph, k)
 
-    numbers = rough_numbers(largest)
-    if not numbers:
-        return ()
-    best = look_at(numbers)
+    for k in rough_numbers(largest):
+        look_at(k)
+        if _is_far_from_best(list(evidence.values())):
+            break
 
     # Between the best number and those beside it that were tried, by halves.
-    while between := _numbers_beside(best.n_clusters, sorted(evidence)):
-        best = look_at(between)
+    while evidence:
+        best = best_evidence(evidence.values())
+        between = _numbers_beside(best.n_clusters, sorted(evidence))
+        if not between:
+            break
+        for k in between:
+            look_at(k)
     return tuple(evidence[k] for k in sorted(evidence))
+
+
+def _is_far_from_best(evidence: Sequence[NumberEvidence]) -> bool:
+    """Tell whether the last numbers that were tried are far from the best one."""
+    last_scores = [one.score for one in evidence[-Counting.FAR_IN_A_ROW :]]
+    best_score = best_evidence(evidence).score
+    return max(last_scores) < best_score - Counting.FAR
 
 
 def best_evidence(evidence: Iterable[NumberEvidence]) -> NumberEvidence:

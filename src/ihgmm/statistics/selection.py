@@ -174,9 +174,8 @@ def select_n_clusters(
     found for each number. The best number is the one whose clusters keep most of the
     links inside them, beyond what chance gives, and have gaps between them. The answer
     is 1 where rows, or their roots if no entry is negative, fall into parts hardly
-    better than a Gaussian cloud of their mean and covariance. Of more than 1,000 rows
-    so many are drawn, or ten for each of ``max_clusters``: small clusters can be
-    missed.
+    better than a Gaussian cloud of their mean and covariance. Of more than 600 rows so
+    many are drawn, or ten for each of ``max_clusters``: small clusters can be missed.
     :doc:`/statistics` has the formulas and how often it is right.
 
     Examples

@@ -400,9 +400,7 @@ class Counting:
     NEIGHBORS = 10  # of a row, at least
     ROWS_A_NEIGHBOR = 60  # one in so many of many rows
     # The score
-    RESOLUTION = (
-        0.6  # of the links that chance gives; 1 sees more parts, 0 a single one
-    )
+    RESOLUTION = 0.5  # of the links that chance gives; 1 sees more parts
     GAPS = 1 / 3  # of the silhouette, beside links
     FAR = 0.15  # in score below the best: no larger number was best beyond
     FAR_IN_A_ROW = 3  # such numbers, after which none is tried

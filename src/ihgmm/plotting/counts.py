@@ -48,11 +48,20 @@ def plot_count(source: Any, *, ax: Axes | None = None) -> Axes:
     _mark_plausible(ax, count)
 
     ax.set_xscale("log")
-    ticks = [k for k in (1, 2, 3, 4, 6, 8, 12, 20, 35, 50, 100) if k <= numbers[-1]]
+    ax.set_xlim(1.8, 1.1 * numbers[-1])
+    ticks = [k for k in (2, 3, 4, 6, 8, 12, 20, 35, 50, 100) if k <= numbers[-1]]
     ax.set_xticks(ticks, [str(k) for k in ticks])
     ax.minorticks_off()
+    ax.margins(y=0.1)  # for the numbers above the curve
     ax.set_xlabel("number of clusters")
-    ax.legend(fontsize="small", framealpha=0.9, edgecolor="#aaaaaa")
+    # Below, where it hides no curve.
+    ax.legend(
+        loc="upper center",
+        bbox_to_anchor=(0.5, -0.17),
+        ncols=2,
+        fontsize="small",
+        frameon=False,
+    )
     confidence = count.confidence.value
     draw.wrap_title(ax, f"{count_headline(count)} (confidence {confidence})")
     return draw.quiet(ax)

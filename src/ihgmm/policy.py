@@ -407,8 +407,8 @@ class Counting:
     # One cluster or several
     CLOUDS = 3  # without clusters, to compare with
     CLOUD_NUMBERS = (2, 3, 4, 6, 8)  # for which rows are compared with them
-    LEAD = 0.12  # in cohesion over all clouds, from which there are several
-    CLEAR_LEAD = 0.2  # from which that is certain
+    LEAD = 0.06  # in modularity over all clouds, from which there are several
+    CLEAR_LEAD = 0.12  # from which that is certain
     # How sure
     MARGIN = 0.05  # in score over other peaks, with which a number stands out
     NEARLY_AS_GOOD = 0.15  # in score below the best: the next peak is plausible, too

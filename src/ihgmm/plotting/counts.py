@@ -39,10 +39,10 @@ def plot_count(source: Any, *, ax: Axes | None = None) -> Axes:
 
     numbers = [evidence.n_clusters for evidence in count.evidence]
     scores = [evidence.score for evidence in count.evidence]
-    cohesion = [evidence.cohesion for evidence in count.evidence]
+    modularity = [evidence.modularity for evidence in count.evidence]
     gaps = [evidence.silhouette for evidence in count.evidence]
     ax.plot(numbers, scores, "o-", color=draw.color(0, ax), label="score", ms=4)
-    ax.plot(numbers, cohesion, "-", color=draw.color(1, ax), label="cohesion")
+    ax.plot(numbers, modularity, "-", color=draw.color(1, ax), label="modularity")
     ax.plot(numbers, gaps, ":", color=draw.color(2, ax), label="silhouette")
     _draw_clouds(ax, count)
     _mark_plausible(ax, count)
@@ -68,7 +68,7 @@ def plot_count(source: Any, *, ax: Axes | None = None) -> Axes:
 
 
 def _draw_clouds(ax: Axes, count: ClusterCount) -> None:
-    """Draw how far parts of clouds hold together, from the least to the most."""
+    """Draw how modular clouds without clusters are, from the least to the most."""
     clouds = count.clouds
     if not clouds.numbers:
         return
@@ -86,7 +86,7 @@ def _draw_clouds(ax: Axes, count: ClusterCount) -> None:
         means,
         "--",
         color=draw.NEUTRAL,
-        label="cohesion of clouds without clusters",
+        label="modularity of clouds without clusters",
     )
 
 

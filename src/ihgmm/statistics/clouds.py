@@ -1,4 +1,4 @@
-"""Several clusters or one: how far rows hold together better than parts of a cloud."""
+"""Several clusters or one: how far rows part better than a single Gaussian cloud."""
 
 from __future__ import annotations
 
@@ -12,31 +12,31 @@ from ihgmm.matrix import as_matrix, to_host
 from ihgmm.numerics.recipe import Recipe
 from ihgmm.numerics.spectral import spectral_clustering
 from ihgmm.policy import Counting
-from ihgmm.statistics.number_evidence import RowGraph, cohesion
+from ihgmm.statistics.number_evidence import RowGraph
 
 
 @dataclass(frozen=True, eq=False)
 class CloudComparison:
-    """How far clusters hold together, and parts of clouds, for some numbers of them.
+    """How modular rows are beside clouds without clusters, for some numbers of parts.
 
     Clusters are those that rows come to by themselves, without neighbours: these would
     find parts in a cloud, too.
     """
 
     numbers: tuple[int, ...]
-    cohesion: np.ndarray  # (numbers,): of clusters of the rows
+    modularity: np.ndarray  # (numbers,): of the rows
     of_clouds: np.ndarray  # (clouds, numbers)
 
     @classmethod
     def of_nothing(cls) -> CloudComparison:
         """Return the comparison where rows are too few for one."""
-        return cls(numbers=(), cohesion=np.zeros(0), of_clouds=np.zeros((0, 0)))
+        return cls(numbers=(), modularity=np.zeros(0), of_clouds=np.zeros((0, 0)))
 
     @property
     def leads(self) -> dict[int, float]:
-        """By how much clusters hold together better, than those of any cloud."""
-        most = self.of_clouds.max(axis=0) if self.numbers else self.cohesion
-        leads = (self.cohesion - most).tolist()
+        """By how much rows are more modular than any cloud, for each number."""
+        most = self.of_clouds.max(axis=0) if self.numbers else self.modularity
+        leads = (self.modularity - most).tolist()
         return dict(zip(self.numbers, leads, strict=True))
 
     @property
@@ -107,26 +107,26 @@ def compare_with_clouds(
         cloud_graph = RowGraph.of_cosines(
             units @ units.T, rows.weights, signed=rows.signed
         )
-        of_clouds.append(_cohesion_of_numbers(units, rows, cloud_graph, numbers))
+        of_clouds.append(_modularity_of_numbers(units, rows, cloud_graph, numbers))
 
     return CloudComparison(
         numbers=numbers,
-        cohesion=_cohesion_of_numbers(rows.coordinates, rows, graph, numbers),
+        modularity=_modularity_of_numbers(rows.coordinates, rows, graph, numbers),
         of_clouds=np.reshape(of_clouds, (len(of_clouds), len(numbers))),
     )
 
 
-def _cohesion_of_numbers(
+def _modularity_of_numbers(
     units: np.ndarray, rows: UnitRows, graph: RowGraph, numbers: tuple[int, ...]
 ) -> np.ndarray:
-    """Return how far plain clusters of unit rows hold together, for each number."""
+    """Return how modular plain clusters of unit rows are, for each number."""
     data = as_matrix(units).with_signed(rows.signed)
     if (rows.weights != 1).any():
         data = data.weighted(rows.weights)
 
-    cohesion_of_numbers = []
+    modularity = []
     for k in numbers:
         fit = spectral_clustering(data, k, Recipe(neighbors=False))
         inside, by_chance = graph.shares(to_host(fit.labels).astype(np.intp))
-        cohesion_of_numbers.append(cohesion(inside, by_chance))
-    return np.array(cohesion_of_numbers)
+        modularity.append(inside - by_chance)
+    return np.array(modularity)

@@ -33,21 +33,15 @@ class NumberEvidence:
     silhouette: float  #: how much nearer rows are to their cluster than to the next
 
     @property
-    def cohesion(self) -> float:
-        """How far clusters hold together: 0 by chance, 1 if all links are inside."""
-        return cohesion(self.links_inside, self.links_by_chance)
+    def modularity(self) -> float:
+        """Links inside clusters beyond what chance gives."""
+        return self.links_inside - self.links_by_chance
 
     @property
     def score(self) -> float:
         """What the number is chosen by: clear parts of the graph, with gaps."""
         parts = self.links_inside - Counting.RESOLUTION * self.links_by_chance
         return parts + Counting.GAPS * self.silhouette
-
-
-def cohesion(links_inside: float, links_by_chance: float) -> float:
-    """Return the share of links inside clusters beyond chance, of what is possible."""
-    possible = 1 - links_by_chance
-    return (links_inside - links_by_chance) / possible if possible > 0 else 0.0
 
 
 @dataclass(frozen=True, eq=False)

@@ -51,13 +51,13 @@ class ClusterCount(Result):
     plausible: tuple[int, ...]  #: the likeliest numbers, best first
     confidence: Confidence  #: how far to rely on the number
     evidence: tuple[NumberEvidence, ...]  #: of each number that was tried, from 2 up
-    clouds: CloudComparison  #: how far clouds without clusters hold together in parts
+    clouds: CloudComparison  #: how modular clouds without clusters are
     n_rows: int  #: that were looked at
     max_clusters: int  #: the largest number looked for
 
     @property
     def lead(self) -> float:
-        """By how much clusters hold together better than parts of one cloud."""
+        """By how much rows are more modular than clouds without clusters."""
         return self.clouds.lead
 
     @property

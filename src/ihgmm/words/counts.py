@@ -125,10 +125,9 @@ def evidence_words() -> dict[str, str]:
         "      from -1 to 1.",
         "score": f"inside - {Counting.RESOLUTION:g} x by chance + silhouette / "
         f"{1 / Counting.GAPS:.0f}; the largest decides.",
-        "cohesion": "share of links inside beyond chance, of what is possible.",
-        "lead": "by how much plain clusters hold together better than parts of clouds\n"
-        "      without clusters, in cohesion. There are several clusters where the\n"
-        f"      largest lead is {Counting.LEAD:g} or more.",
+        "lead": "by how much plain clusters keep more links inside, beyond chance, than\n"
+        "      those of clouds without clusters. There are several clusters where\n"
+        f"      the largest lead is {Counting.LEAD:g} or more.",
     }
 
 
@@ -144,7 +143,6 @@ def evidence_rows(count: ClusterCount) -> Iterator[tuple[Any, ...]]:
             evidence.links_by_chance,
             evidence.silhouette,
             evidence.score,
-            evidence.cohesion,
             leads.get(k),
             "best" if k == count.n_clusters else is_plausible,
         )

@@ -345,21 +345,48 @@ def _answer(evidence: Sequence[NumberEvidence], lead: float) -> _Answer:
             confidence=Confidence.HIGH if is_clear else Confidence.MIDDLE,
         )
 
-    margin = best.score - peaks[1].score if len(peaks) > 1 else np.inf
-    confidence = Confidence.LOW
-    if margin >= Counting.MARGIN:
-        has_gaps = best.silhouette >= Counting.CLEAR_GAPS
-        is_clear = has_gaps and lead >= Counting.CLEAR_LEAD
-        confidence = Confidence.HIGH if is_clear else Confidence.MIDDLE
-
-    with_widest_gaps = max(evidence, key=attrgetter("silhouette"))
+    runner_up = _best_of_others(evidence, best)
     numbers = [best.n_clusters]
-    if margin < Counting.NEARLY_AS_GOOD:
-        numbers.append(peaks[1].n_clusters)
-    numbers.append(with_widest_gaps.n_clusters)
+    if runner_up is not None and best.score - runner_up.score < Counting.NEARLY_AS_GOOD:
+        numbers.append(runner_up.n_clusters)
+    numbers.append(max(evidence, key=attrgetter("silhouette")).n_clusters)
     if lead < Counting.CLEAR_LEAD:
         numbers.append(1)
-    return _Answer(plausible=tuple(dict.fromkeys(numbers)), confidence=confidence)
+
+    return _Answer(
+        plausible=tuple(dict.fromkeys(numbers)),
+        confidence=_confidence(peaks, runner_up, lead),
+    )
+
+
+def _best_of_others(
+    evidence: Sequence[NumberEvidence], best: NumberEvidence
+) -> NumberEvidence | None:
+    """Return the best number that is not nearly the best one itself, if there is one.
+
+    They differ by more than a quarter of the larger.
+    """
+    others = []
+    for one in evidence:
+        larger = max(one.n_clusters, best.n_clusters)
+        if abs(one.n_clusters - best.n_clusters) > Counting.NEARLY_THE_SAME * larger:
+            others.append(one)
+    return max(others, key=attrgetter("score"), default=None)
+
+
+def _confidence(
+    peaks: Sequence[NumberEvidence], runner_up: NumberEvidence | None, lead: float
+) -> Confidence:
+    """Return how far to rely on the first of the peaks, the best number."""
+    best = peaks[0]
+    if len(peaks) > 1 and best.score - peaks[1].score < Counting.MARGIN:
+        return Confidence.LOW
+
+    has_gaps = best.silhouette >= Counting.CLEAR_GAPS
+    stands_out = runner_up is None or best.score - runner_up.score >= Counting.MARGIN
+    if has_gaps and stands_out and lead >= Counting.CLEAR_LEAD:
+        return Confidence.HIGH
+    return Confidence.MIDDLE
 
 
 def _peaks(evidence: Sequence[NumberEvidence]) -> list[NumberEvidence]:

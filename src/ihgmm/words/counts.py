@@ -125,9 +125,9 @@ def evidence_words() -> dict[str, str]:
         "      from -1 to 1.",
         "score": f"inside - {Counting.RESOLUTION:g} x by chance + silhouette / "
         f"{1 / Counting.GAPS:.0f}; the largest decides.",
-        "lead": "by how much plain clusters keep more links inside, beyond chance, than\n"
-        "      those of clouds without clusters. There are several clusters where\n"
-        f"      the largest lead is {Counting.LEAD:g} or more.",
+        "lead": "by how much more links stay inside, beyond chance, than in clouds\n"
+        "      without clusters. There are several clusters where the largest lead\n"
+        f"      is {Counting.LEAD:g} or more.",
     }
 
 

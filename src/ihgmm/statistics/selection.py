@@ -48,7 +48,7 @@ class ClusterCount(Result):
     """How many clusters were found, and on what evidence."""
 
     n_clusters: int  #: the best guess; 1 when rows are no more parted than one cloud
-    plausible: tuple[int, ...]  #: the likeliest numbers, best first
+    plausible: tuple[int, ...]  #: the likeliest numbers, three at most, best first
     confidence: Confidence  #: how far to rely on the number
     evidence: tuple[NumberEvidence, ...]  #: of each number that was tried, from 2 up
     clouds: CloudComparison  #: how modular clouds without clusters are
@@ -351,7 +351,7 @@ def _answer(evidence: Sequence[NumberEvidence], lead: float) -> _Answer:
         numbers.append(runner_up.n_clusters)
     numbers.append(max(evidence, key=attrgetter("silhouette")).n_clusters)
     if lead < Counting.CLEAR_LEAD:
-        numbers.append(1)
+        numbers = [*numbers[:2], 1]
 
     return _Answer(
         plausible=tuple(dict.fromkeys(numbers)),

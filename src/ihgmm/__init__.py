@@ -19,7 +19,7 @@ _display.shown_by(
         "ihgmm.words.features",
         "ihgmm.words.scales",
     ),
-    pictures="ihgmm.plotting.tree:plot_result",
+    pictures="ihgmm.plotting.results:plot_result",
     pages="ihgmm.report:write_report",
 )
 

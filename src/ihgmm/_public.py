@@ -16,7 +16,8 @@ from ihgmm.statistics.diagnosis import diagnose
 from ihgmm.statistics.estimation import estimate_parameters
 from ihgmm.statistics.model import make_ihgmm
 from ihgmm.statistics.scale_heterogeneity import scale_heterogeneity_test
-from ihgmm.statistics.selection import cluster_tree, select_n_clusters
+from ihgmm.statistics.selection import select_n_clusters
+from ihgmm.statistics.tree_building import cluster_tree
 from ihgmm.statistics.typical_rows import typical_rows
 
 __all__ = [

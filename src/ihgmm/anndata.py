@@ -347,12 +347,10 @@ def _summary(
     if model.n_clusters == "auto":
         count = model.selection_
         summary["selection"] = {
-            "rank": count.rank,
-            "edge": count.edge,
+            "lead": count.lead,
             "summary": str(count),
             "confidence": count.confidence.value,
             "plausible": np.array(count.plausible, dtype=np.int64),
-            "levels": np.array(count.levels, dtype=np.int64),
         }
 
     return summary

@@ -44,10 +44,11 @@ from ihgmm.numerics.roots import RootColumns
 from ihgmm.numerics.rules import LinearRule
 from ihgmm.numerics.whitening import Columns, Whitener, columns_for_noise
 from ihgmm.numerics.wild_cells import CellFiller
+from ihgmm.statistics.clouds import CloudComparison
+from ihgmm.statistics.number_evidence import NumberEvidence
 from ihgmm.statistics.ordinary_rows import ClusterLines, OrdinaryRows
 from ihgmm.statistics.outliers import OutlierRule
 from ihgmm.statistics.selection import ClusterCount, Confidence
-from ihgmm.statistics.tree import ClusterTree, Split
 
 __all__ = ["StorageError", "load_model", "save_model"]
 
@@ -60,10 +61,10 @@ STEPS = (*ESTIMATORS, *VECTORIZERS, *SCALERS)
 VALUES = (
     Batches,
     CellFiller,
+    CloudComparison,
     ClusterCount,
     ClusterLines,
     ClusterSums,
-    ClusterTree,
     Confidence,
     CosinePlacement,
     DirectionMemory,
@@ -72,6 +73,7 @@ VALUES = (
     Filler,
     IncrementalState,
     LinearRule,
+    NumberEvidence,
     OrdinaryRows,
     OutlierRule,
     Placement,
@@ -79,7 +81,6 @@ VALUES = (
     RootChoice,
     RootColumns,
     RowSample,
-    Split,
     Whitener,
 )
 CLASSES: dict[str, Any] = {kind.__name__: kind for kind in (*STEPS, *VALUES)}

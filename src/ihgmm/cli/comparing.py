@@ -1,4 +1,4 @@
-"""How labels compare with those known, with k-means, and with the tree of a count."""
+"""How labels compare with those known, and with those of k-means."""
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -8,9 +8,8 @@ import numpy as np
 
 from ihgmm._checks import complete_matrix
 from ihgmm.cli.tables.table import Table
-from ihgmm.metrics import ClassAgreement, class_agreement
+from ihgmm.metrics import ClassAgreement
 from ihgmm.report.facts import compare_known
-from ihgmm.statistics.selection import ClusterCount
 from ihgmm.words.clusters import class_words
 from ihgmm.words.phrases import counted
 
@@ -83,10 +82,3 @@ def _rows_aside(labels: np.ndarray, n_rows: int, model: Any) -> Iterator[str]:
         yield f"; {counted(n_without, 'row')} without one"
     if n_given > 0:
         yield f"; the fit was given {counted(n_given, 'label')}, which count here"
-
-
-def moved_share(count: ClusterCount, labels: np.ndarray) -> float:
-    """Return the share of rows that a fit places elsewhere than the tree of a count."""
-    if count.tree is None or len(count.tree.leaves) != len(labels):
-        return 0.0
-    return class_agreement(count.tree.labels(count.n_clusters), labels).rate

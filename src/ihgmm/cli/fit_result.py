@@ -6,16 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from ihgmm.cli.comparing import LabelComparison, moved_share
+from ihgmm.cli.comparing import LabelComparison
 from ihgmm.cli.describing import FitDescription
 from ihgmm.cli.screen import Screen, print_message
 from ihgmm.cli.showing import print_clusters, print_features, print_labels
 from ihgmm.cli.tables.table import Table
-from ihgmm.policy import Counting
 from ihgmm.statistics.diagnosis import Verdict
 from ihgmm.statistics.selection import ClusterCount
 from ihgmm.words.diagnoses import TRUST_WORDS, trust_sentence
-from ihgmm.words.phrases import counted, percent
+from ihgmm.words.phrases import counted
 
 
 @dataclass(frozen=True)
@@ -106,18 +105,10 @@ def print_fit(result: FitResult, screen: Screen) -> None:
 
 
 def _print_count(count: ClusterCount, result: FitResult, screen: Screen) -> None:
-    """Print how sure the number of clusters is, and if the tree has other clusters."""
+    """Print how sure the number of clusters is, or how to see the evidence."""
     if count.is_doubtful:  # a warning has said so
         if result.evidence_command is not None:
             command = result.evidence_command
             screen.say(f"To see the evidence for each number: {command}")
     elif count.n_clusters > 1:  # of one cluster, a warning has said it
         screen.say(str(count))
-
-    moved = moved_share(count, result.labels) if count.n_clusters > 1 else 0.0
-    if moved >= Counting.MOVED:
-        screen.say(
-            f"The clusters below are others: {percent(moved)} of the rows are "
-            "elsewhere than in the tree of all rows.",
-            "yellow",
-        )

@@ -124,7 +124,9 @@ class PatternClusterer(Clusterer):
         if k == "auto":
             with steps.step("count") as say:
                 # The fit draws as if the number had been given.
-                self.selection_ = count_with_warnings(data, deepcopy(rng), self.columns)
+                self.selection_ = count_with_warnings(
+                    data, deepcopy(rng), self.columns, say
+                )
                 k = max(self.selection_.n_clusters, 1)
                 say(f"{k} cluster{'s' * (k != 1)}")
 

@@ -198,6 +198,34 @@ class _Closeness(_Similarity):
         return np.asarray(np.where(products < 0, -closeness, closeness))
 
 
+class GivenSimilarity(_Similarity):
+    """Similarities that are there already, (n, n)."""
+
+    def __init__(self, similarities: np.ndarray) -> None:
+        self.similarities = similarities
+        self.n_rows = len(similarities)
+
+    def of_rows(self, part: slice) -> np.ndarray:
+        """Return similarities, (rows of the part, n)."""
+        return self.similarities[part].copy()
+
+
+def links_to_nearest(
+    similarity: _Similarity,
+    n_neighbors: int,
+    *,
+    weights: np.ndarray,
+    signed: bool,
+) -> sp.csr_array:
+    """Return symmetric links, (n, n), of each row to as many of the most similar."""
+    graph = NeighborGraph(
+        n_neighbors=np.full(similarity.n_rows, n_neighbors),
+        weights=weights,
+        signed=signed,
+    )
+    return graph.links(similarity)
+
+
 @dataclass(frozen=True, eq=False)
 class NeighborGraph:
     """How neighbours are found, and how rows move to them."""
@@ -234,12 +262,12 @@ class NeighborGraph:
         one neighbour of each kind.
         """
         own_links = sp.eye_array(len(self.weights))
-        all_links = [self._links(similarity) + own_links for similarity in similarities]
+        all_links = [self.links(similarity) + own_links for similarity in similarities]
         links = sum(all_links[1:], start=all_links[0]) @ sp.diags_array(self.weights)
         totals = np.abs(links).sum(axis=1)
         return sp.csr_array(sp.diags_array(1 / totals) @ links)
 
-    def _links(self, similarity: _Similarity) -> sp.csr_array:
+    def links(self, similarity: _Similarity) -> sp.csr_array:
         """Return links, (n, n), to the most similar rows; they are symmetric."""
         n = similarity.n_rows
         if n < 2:

@@ -79,17 +79,27 @@ def look_at_roots(X: Matrix, n_clusters: int) -> RootedData | None:
     )
 
 
-def roots_to_count(
-    X: Matrix, columns: Literal["auto", "given", "roots", "counts", "noise"]
-) -> RootColumns | None:
-    """Return the roots by which clusters are counted, before their number is known."""
-    if columns not in ("auto", "roots") or X.signed:
-        return None
+@dataclass(frozen=True, eq=False)
+class RowsToCount:
+    """The rows in which clusters are counted, before their number is known."""
 
-    data = look_at_roots(X, n_clusters=1)
-    if data is None or not (columns == "roots" or data.is_mostly_zeros):
-        return None
-    return data.columns
+    compared: Matrix  # rows as they are, or their roots
+    evened: Matrix  # roots wherever no entry is negative: without what skewness shows
+
+
+def rows_to_count(
+    X: Matrix, columns: Literal["auto", "given", "roots", "counts", "noise"]
+) -> RowsToCount:
+    """Return rows, or their roots where columns ask for them or most entries are 0."""
+    data = None
+    if columns in ("auto", "roots") and not X.signed:
+        data = look_at_roots(X, n_clusters=1)
+    if data is None:
+        return RowsToCount(compared=X, evened=X)
+
+    rooted_rows = data.columns(X)
+    is_taken = columns == "roots" or data.is_mostly_zeros
+    return RowsToCount(compared=rooted_rows if is_taken else X, evened=rooted_rows)
 
 
 def _has_many_negative_at_start(X: Matrix) -> bool:

@@ -10,12 +10,14 @@ from ihgmm.plotting.clusters import (
     plot_scales,
     plot_top_features,
 )
+from ihgmm.plotting.counts import plot_count, plot_scree
 from ihgmm.plotting.embedding import plot_embedding
-from ihgmm.plotting.tree import plot_scree, plot_tree
+from ihgmm.plotting.tree import plot_tree
 
 __all__ = [
     "plot_confidence",
     "plot_confusion",
+    "plot_count",
     "plot_embedding",
     "plot_scales",
     "plot_scree",

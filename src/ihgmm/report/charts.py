@@ -90,25 +90,25 @@ class ScaleAxis:
         return f"M{'L'.join(points)}Z"
 
 
-def scree_chart(count: ClusterCount, n_clusters: int) -> dict[str, Any] | None:
-    """Return the chart of the eigenvalues, the gap after those of the clusters."""
-    values = count.eigenvalues
-    if not np.isfinite(values).all():  # of data whose squares no float can hold
+def count_chart(count: ClusterCount) -> dict[str, Any] | None:
+    """Return the chart of what speaks for each number of clusters, a bar for each."""
+    if not count.evidence:
         return None
+    scores = np.array([evidence.score for evidence in count.evidence])
 
-    axis = ValueAxis.of(values, count.edge)
+    axis = ValueAxis.of(scores)
     ticks = axis.ticks()
     margin = _room_beside(ticks)
 
     width = 720.0
-    n_values = len(values)
-    step = (width - margin - 16) / n_values
-    numbers = np.arange(1, n_values + 1)
-    middles = (margin + (numbers - 0.5) * step).tolist()
-    numbered = list(zip(numbers.tolist(), middles, strict=True))
-    stride = -(-n_values // 20)  # at most 20 numbers are written
+    step = (width - margin - 16) / len(scores)
+    middles = (margin + (np.arange(len(scores)) + 0.5) * step).tolist()
+    numbers = [evidence.n_clusters for evidence in count.evidence]
+    numbered = list(zip(numbers, middles, strict=True))
+    stride = -(-len(numbers) // 20)  # at most 20 numbers are written
 
-    tops, heights = axis.bars(values)
+    tops, heights = axis.bars(scores)
+    said = [f"{k}: {score:.2f}" for k, score in zip(numbers, scores, strict=True)]
 
     return {
         "width": width,
@@ -117,11 +117,9 @@ def scree_chart(count: ClusterCount, n_clusters: int) -> dict[str, Any] | None:
         "bottom": axis.bottom,
         "ticks": ticks,
         "bar": min(step * 0.72, 36.0),
-        "bars": list(zip(middles, tops, heights, strict=True)),
+        "bars": list(zip(numbers, middles, tops, heights, strict=True)),
         "numbers": numbered[::stride],
-        "gap": margin + n_clusters * step if n_clusters < n_values else None,
-        "edge": axis.place(count.edge),
-        "said": ", ".join(f"{value:.3g}" for value in values[:60]),
+        "said": ", ".join(said),
     }
 
 
@@ -134,18 +132,18 @@ def _room_beside(ticks: list[tuple[float, str]]) -> float:
 
 @dataclass(frozen=True)
 class ValueAxis:
-    """The upright axis of eigenvalues, on which 0 has a place too."""
+    """The upright axis of scores, on which 0 has a place too."""
 
     smallest: float
     largest: float
     bottom: float = 226.0  # where the smallest value is drawn
 
     @classmethod
-    def of(cls, values: np.ndarray, edge: float) -> Self:
-        """Return an axis that holds values, the edge of noise and 0."""
+    def of(cls, values: np.ndarray) -> Self:
+        """Return an axis that holds values and 0."""
         return cls(
             smallest=min(values.min(), 0),
-            largest=max(values.max(), edge, 0) or 1.0,
+            largest=max(values.max(), 0) or 1.0,
         )
 
     def place(self, value: Any) -> Any:

@@ -22,7 +22,7 @@ from ihgmm._parameters import usual_errors
 from ihgmm.plotting._axes import DARK, LIGHT
 from ihgmm.plotting._clusters import Clusters
 from ihgmm.policy import Contrasts
-from ihgmm.report.charts import ScaleAxis, scree_chart, tree_chart
+from ihgmm.report.charts import ScaleAxis, count_chart, tree_chart
 from ihgmm.report.facts import Facts, cross_table, gather_facts
 from ihgmm.words import diagnoses as words
 from ihgmm.words.clusters import class_words
@@ -174,7 +174,7 @@ def write_report(
         axis=axis,
         clusters=[_cluster(facts, axis, rows) for rows in facts.clusters.rows()],
         cards=[(cluster, _card(facts, cluster)) for cluster in used],
-        chart=count and scree_chart(count, facts.n_clusters),
+        chart=count and count_chart(count),
         doubt=count_headline(count) if count and count.is_doubtful else None,
         tree=facts.tree and tree_chart(facts.tree),
         tree_words=facts.tree and sentence(tree_headline(facts.tree)),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -24,9 +23,6 @@ class Branches(NamedTuple):
     # (k - 1,): entry i is what it costs, divided by the number of rows, to merge two of
     # i + 2 clusters.
     costs: np.ndarray
-    # (k - 1, 2): line i is how far rows that the tree was not learnt from keep from the
-    # cut between these two, on each side, in standard errors; 0 if not looked for.
-    gaps: np.ndarray
 
     @property
     def n_leaves(self) -> int:
@@ -47,78 +43,6 @@ class Branches(NamedTuple):
         return np.append(log_costs[:-1] - log_costs[1:], 0.0)
 
 
-@dataclass(frozen=True, eq=False)
-class GapSearch:
-    """How gaps between clusters are looked for, in rows a tree did not learn from."""
-
-    lengths: np.ndarray  # (n_samples,): of the rows of data
-    every_cut: bool  # whether between any two clusters, or opposite ones alone
-
-    def clearances(
-        self, units: np.ndarray, sides: np.ndarray, is_learnt: np.ndarray
-    ) -> tuple[float, float]:
-        """Return how far new rows keep from the cut between two clusters, on each side.
-
-        Parameters
-        ----------
-        units : ndarray of shape (n_samples, m)
-            Unit rows.
-        sides : ndarray of shape (n_samples,)
-            1 and -1 for rows of the two clusters, 0 for others.
-        is_learnt : ndarray of shape (n_samples,)
-            Rows that the tree was learnt from. The cut goes through the origin, between
-            these.
-        """
-        ahead = units[is_learnt & (sides == 1)]
-        behind = units[is_learnt & (sides == -1)]
-        center_ahead = ahead.mean(axis=0)
-        center_behind = behind.mean(axis=0)
-
-        are_opposite = _are_opposite(center_ahead, center_behind)
-        if not (self.every_cut or are_opposite):
-            return 0.0, 0.0
-
-        # Least squares, in which both sides count alike.
-        squares_ahead = ahead.T @ ahead / len(ahead)
-        squares_behind = behind.T @ behind / len(behind)
-        normal, *_ = np.linalg.lstsq(
-            squares_ahead + squares_behind,
-            center_ahead - center_behind,
-            rcond=Small.LOAD,
-        )
-
-        is_new = (sides != 0) & ~is_learnt
-        distances = units[is_new] @ normal
-        if are_opposite:
-            # The origin is between them, so that short rows are near the cut, whatever
-            # their direction.
-            distances = distances * self.lengths[is_new]
-        return _clearance(distances), _clearance(-distances)
-
-
-def _are_opposite(first: np.ndarray, second: np.ndarray) -> bool:
-    """Tell whether directions are nearer to opposite than to orthogonal."""
-    lengths = np.sqrt((first @ first) * (second @ second))
-    cosine = first @ second / max(lengths, Small.EXACT)
-    return bool(cosine < -np.sqrt(0.5))
-
-
-def _clearance(distances: np.ndarray) -> float:
-    """Return how far positive distances keep from 0, in standard errors.
-
-    Distances below the median are compared with such as are spread evenly from 0 to the
-    median, with the mean 1 / 2 and the variance 1 / 12 of it: how much larger are they?
-    """
-    distances = np.sort(distances[distances > 0])
-    if len(distances) < 2:
-        return 0.0
-
-    n_below = len(distances) // 2
-    shares = distances[:n_below] / np.median(distances)
-    excess = (shares - 0.5).sum()
-    return float(excess * np.sqrt(12 / n_below))
-
-
 def merge_clusters(
     rows: Tall,
     leaves: np.ndarray,
@@ -126,7 +50,6 @@ def merge_clusters(
     *,
     signed: bool,
     learnt_rows: np.ndarray | None = None,
-    gap_search: GapSearch | None = None,
 ) -> Branches:
     """Merge the clusters of rows, those first that lose least likelihood.
 
@@ -142,8 +65,6 @@ def merge_clusters(
         Whether a row and its opposite are of one cluster.
     learnt_rows : ndarray, optional
         Positions of the rows that the tree is learnt from, if not all.
-    gap_search : GapSearch, optional
-        How gaps are looked for in other rows; without it all are 0.
 
     Notes
     -----
@@ -166,29 +87,19 @@ def merge_clusters(
 
     members = np.zeros((n_clusters, n_leaves), dtype=np.intp)  # one cluster: all 0
     losses = np.zeros(n_clusters - 1)
-    gaps = np.zeros((n_clusters - 1, 2))
     for k in range(n_clusters, 1, -1):
         members[k - 1] = clusters.members()
 
         merger = clusters.cheapest_merger(signed)
         losses[k - 2] = np.log1p(max(merger.cost, 0.0)) / 2
 
-        cluster_of_row = clusters.owner[leaves]
-        is_first = cluster_of_row == merger.first
-        is_second = cluster_of_row == merger.second
         if merger.are_opposite:  # turn the second round
             clusters.centers[merger.second] *= -1
-            rows[is_second] *= -1
-
-        if gap_search is not None:
-            sides = 1.0 * is_first - is_second
-            gaps[k - 2] = gap_search.clearances(rows, sides, is_learnt)
-
         clusters.merge(merger.first, merger.second)
 
     n = clusters.n_rows
     price = (rows.shape[1] + 1) / 2 * np.log(n) / n
-    return Branches(leaves=leaves, members=members, costs=losses + price, gaps=gaps)
+    return Branches(leaves=leaves, members=members, costs=losses + price)
 
 
 def _turn_alike(rows: np.ndarray, leaves: np.ndarray) -> None:

@@ -1,6 +1,9 @@
 """How many clusters there are."""
 
-from dataclasses import dataclass, replace
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from enum import Enum
 from operator import attrgetter
 from typing import Any
@@ -11,18 +14,22 @@ from numpy.random import Generator
 from ihgmm import _parameters as parameters
 from ihgmm._checks import check_matrix, counted_rows
 from ihgmm._display import Result, describe, draw
+from ihgmm._progress import Steps
 from ihgmm._warnings import ClusterCountWarning, warn
-from ihgmm.matrix import Matrix, Scaled, to_host
+from ihgmm.matrix import Matrix, RowSubset, to_host
 from ihgmm.matrix.threads import sized_threads
 from ihgmm.numerics import whitening
-from ihgmm.numerics.eigen import GramOperator
 from ihgmm.numerics.missing import MISSING_WAYS, Missing, learn_filler
-from ihgmm.numerics.placement import Placement
-from ihgmm.numerics.roots import roots_to_count
-from ihgmm.numerics.sign_flips import count_above_noise
+from ihgmm.numerics.roots import RowsToCount, rows_to_count
 from ihgmm.policy import Counting
-from ihgmm.statistics.tree import ClusterTree, Split
-from ihgmm.statistics.tree_building import tree_of_model, tree_of_rows
+from ihgmm.statistics.clouds import CloudComparison, UnitRows, compare_with_clouds
+from ihgmm.statistics.number_evidence import (
+    NumberEvidence,
+    RowGraph,
+    best_evidence,
+    evidence_of_numbers,
+    unit_cosines,
+)
 
 MAX_CLUSTERS = 50
 """The largest number of clusters that is looked for, unless another is given."""
@@ -40,21 +47,18 @@ class Confidence(Enum):
 class ClusterCount(Result):
     """How many clusters were found, and on what evidence."""
 
-    #: The best guess; 1 when all rows share one direction or show no groups, 0 when
-    #: nothing stands out from noise.
-    n_clusters: int
-    levels: tuple[int, ...]  #: numbers at which the tree is stable
-    #: The likeliest numbers, five at most; the last is 1 or 0 if there may be none.
-    plausible: tuple[int, ...]
+    n_clusters: int  #: the best guess; 1 when rows are no more parted than one cloud
+    plausible: tuple[int, ...]  #: the likeliest numbers, three at most, best first
     confidence: Confidence  #: how far to rely on the number
-    tree: ClusterTree | None  #: clusters, merged step by step; None of too few rows
-    rank: int  #: eigenvalues above the edge: linearly independent directions
-    eigenvalues: np.ndarray  #: leading ones of the cosines of rows, without diagonal
-    edge: float  #: what an eigenvalue must exceed, once those above it are taken out
-    null: np.ndarray  #: the largest eigenvalue of each sign-flipped copy
+    evidence: tuple[NumberEvidence, ...]  #: of each number that was tried, from 2 up
+    clouds: CloudComparison  #: how modular clouds without clusters are
     n_rows: int  #: that were looked at
-    n_features: int
     max_clusters: int  #: the largest number looked for
+
+    @property
+    def lead(self) -> float:
+        """By how much rows are more modular than clouds without clusters."""
+        return self.clouds.lead
 
     @property
     def is_doubtful(self) -> bool:
@@ -63,21 +67,23 @@ class ClusterCount(Result):
 
     @property
     def may_be_one(self) -> bool:
-        """Whether one cluster, or no structure, is plausible too."""
-        return min(self.plausible, default=1) <= 1
+        """Whether one cluster is plausible too."""
+        return 1 in self.plausible
 
     @property
     def is_capped(self) -> bool:
         """Whether the search stopped at ``max_clusters``; there may be more."""
         return self.n_clusters == self.max_clusters
 
-    @property
-    def has_few_features(self) -> bool:
-        """Whether features are so few that random signs hide directions."""
-        return self.n_features <= Counting.FEW_FEATURES
+    def evidence_for(self, n_clusters: int) -> NumberEvidence | None:
+        """Return the evidence for a number of clusters; None where it was not tried."""
+        for evidence in self.evidence:
+            if evidence.n_clusters == n_clusters:
+                return evidence
+        return None
 
     def plot(self, ax: Any = None) -> Any:
-        """Draw the tree, and the eigenvalues beside it in a new figure; return axes."""
+        """Draw the score of each number, and clouds beside it; return axes."""
         return draw(self, ax)
 
 
@@ -126,6 +132,7 @@ def select_n_clusters(
     columns: whitening.Columns = "auto",
     missing: Missing = "error",
     sample_weight: Any = None,
+    verbose: bool | int = False,
     random_state: Any = 0,
 ) -> ClusterCount:
     """Find the number of clusters.
@@ -144,99 +151,92 @@ def select_n_clusters(
     missing : {"error", "fit"}
         Whether to refuse missing cells, or fill them in as :class:`ihgmm.IhSC` does.
     sample_weight : array-like of shape (n_samples,), optional
-        How much each row counts. Rows are then drawn by their weights, as many as these
-        are worth: (sum of weights)² over the sum of squared weights.
+        How much each row counts. Of many rows some are drawn, by their weights.
+    verbose : bool or int, default=False
+        Whether to write how long it took (1), and each number that is tried (2).
     random_state : int, RandomState, Generator or None, default=0
-        Seed; the same seed gives the same answer.
+        Seed of clouds and, with many rows, of those that are looked at; the same seed
+        gives the same answer.
 
     Returns
     -------
     ClusterCount
-        ``n_clusters``, ``plausible``, ``confidence``, ``tree``; ``plot()`` draws it.
+        ``n_clusters``, ``plausible``, ``confidence``, ``evidence``; ``plot()`` draws
+        it.
+
+    See Also
+    --------
+    cluster_tree : Clusters within clusters, and the levels at which they are stable.
 
     Notes
     -----
-    Along directions that stand out from copies with random signs a tree of clusters is
-    grown, and trees of halves of the rows judge it. Of more than 2,000 rows so many are
-    drawn: small clusters can be missed. :doc:`/statistics` has details and errors.
+    Rows are linked to their nearest ones by angle, and the clusters of the default are
+    found for each number. The best number is the one whose clusters keep most of the
+    links inside them, beyond what chance gives, and have gaps between them. The answer
+    is 1 where rows, or their roots if no entry is negative, fall into parts hardly
+    better than a Gaussian cloud of their mean and covariance. Of more than 600 rows so
+    many are drawn, or ten for each of ``max_clusters``: small clusters can be missed.
+    :doc:`/statistics` has the formulas and how often it is right.
 
     Examples
     --------
     >>> from ihgmm import make_ihgmm, select_n_clusters
     >>> X, labels = make_ihgmm(300, 100, 4, random_state=0)
     >>> count = select_n_clusters(X, random_state=0)
-    >>> count.n_clusters, count.levels, count.confidence.value
+    >>> count.n_clusters, count.plausible, count.confidence.value
     (4, (4,), 'high')
     """
-    max_clusters = parameters.check_count("max_clusters", max_clusters)
-    parameters.check_flag("signed", signed)
-    parameters.check_choice("missing", missing, MISSING_WAYS)
-    parameters.check_choice("columns", columns, whitening.COLUMNS)
+    options = CountOptions(
+        max_clusters=max_clusters, signed=signed, columns=columns, missing=missing
+    )
     rng = parameters.generator(random_state)
+    rows, _ = options.rows_of(X, sample_weight, rng)
 
-    everything = check_matrix(X, missing=missing).with_signed(bool(signed))
-    data, subset = counted_rows(everything, sample_weight)
-    if missing == "fit":
-        data = learn_filler(data)(data)
-    noise = whitening.noise_of_columns(data, columns)
-    if noise is not None:
-        data = whitening.learn_whitener(data, noise, rng)(data)
-
-    count = count_clusters(data, rng, columns=columns, max_clusters=max_clusters)
-    if subset.is_everything or count.tree is None:
-        return count
-
-    leaves = np.full(subset.n_rows, -1)  # rows of weight 0 are in none
-    leaves[subset.positions()] = count.tree.leaves
-    return replace(count, tree=replace(count.tree, leaves=leaves))
-
-
-@parameters.usual_errors()
-def cluster_tree(X: Any, *, random_state: Any = 0, **options: Any) -> ClusterTree:
-    """Merge clusters step by step, and find the levels at which they are stable.
-
-    Parameters
-    ----------
-    X : array-like, sparse matrix, or fitted estimator
-        The data, of any kind that estimators take; or a model with ``labels_`` and
-        ``embedding_``, whose clusters are then the leaves.
-    random_state : int, RandomState, Generator or None, default=0
-        Seed; the same seed gives the same tree.
-    **options
-        Those of :func:`ihgmm.select_n_clusters`, which grows the tree of data.
-
-    Returns
-    -------
-    ClusterTree
-        ``levels``, ``splits`` and ``labels(k)``; ``plot()`` draws it.
-
-    Examples
-    --------
-    >>> from ihgmm import IhSC, cluster_tree, make_ihgmm
-    >>> X, kinds = make_ihgmm(300, 50, 4, random_state=0)
-    >>> tree = cluster_tree(X, random_state=0)
-    >>> tree.levels, len(set(tree.labels(4))), tree.splits[2].agreement > 0.9
-    ((4,), 4, True)
-    >>> cluster_tree(IhSC(8).fit(X), random_state=0).levels
-    (4,)
-    """
-    if hasattr(X, "get_params"):
-        return tree_of_model(X, parameters.generator(random_state))
-
-    tree = select_n_clusters(X, random_state=random_state, **options).tree
-    if tree is None:
-        raise ValueError(
-            "X has too few rows that are not zero for a tree; give at least "
-            f"{2 * Counting.ROWS_A_LEAF}."
+    with Steps(verbose).step("count") as say:
+        return count_clusters(
+            rows, rng, columns=columns, max_clusters=options.max_clusters, say=say
         )
-    return tree
+
+
+@dataclass(frozen=True)
+class CountOptions:
+    """What users say of data whose clusters are counted."""
+
+    max_clusters: int
+    signed: bool
+    columns: whitening.Columns
+    missing: Missing
+
+    def __post_init__(self) -> None:
+        parameters.check_count("max_clusters", self.max_clusters)
+        parameters.check_flag("signed", self.signed)
+        parameters.check_choice("missing", self.missing, MISSING_WAYS)
+        parameters.check_choice("columns", self.columns, whitening.COLUMNS)
+
+    def rows_of(
+        self, X: Any, sample_weight: Any, rng: Generator
+    ) -> tuple[Matrix, RowSubset]:
+        """Return the rows of data that have a weight, prepared, and which these are."""
+        everything = check_matrix(X, missing=self.missing)
+        everything = everything.with_signed(bool(self.signed))
+        rows, subset = counted_rows(everything, sample_weight)
+        if self.missing == "fit":
+            rows = learn_filler(rows)(rows)
+
+        noise = whitening.noise_of_columns(rows, self.columns)
+        if noise is not None:
+            rows = whitening.learn_whitener(rows, noise, rng)(rows)
+        return rows, subset
 
 
 def count_with_warnings(
-    X: Matrix, rng: Generator, columns: whitening.Columns
+    X: Matrix,
+    rng: Generator,
+    columns: whitening.Columns,
+    say: Callable[[str], None],
 ) -> ClusterCount:
     """Count the clusters of an estimator that was asked to, and warn of doubts."""
-    count = count_clusters(X, rng, columns=columns)
+    count = count_clusters(X, rng, columns=columns, say=say)
 
     doubt = doubt_of_count(count)
     if doubt is not None:
@@ -252,116 +252,72 @@ def count_clusters(
     columns: whitening.Columns = "auto",
     max_clusters: int = MAX_CLUSTERS,
     max_rows: int = Counting.ROWS,
+    say: Callable[[str], None] = lambda words: None,
 ) -> ClusterCount:
     """Find the number of clusters in data that has been checked.
 
     Roots are taken where columns ask for them, or where most entries are zero. At most
-    ``max_rows`` rows are drawn for it; the leaves of the tree are of all rows.
+    ``max_rows`` rows are drawn for it, or ten for each cluster that may be found.
     """
-    roots = roots_to_count(X, columns)
-    if roots is not None:
-        X = roots(X)
-
-    rows = _draw_rows(X, max_rows, rng)
-    sample = X.take(rows).to_memory()
+    size = max(max_rows, Counting.ROWS_A_WANTED * max_clusters)
+    sample = _draw_sample(X, size, rng)
 
     with sized_threads(sample.n_entries):
-        count, placement = _count_in_memory(sample, rng, max_clusters)
-    if count.tree is None or placement is None or len(rows) == X.shape[0]:
-        return count
-
-    # Leaves are few: their numbers are moved to the host as small ones.
-    leaves = X.ops.xp.astype(placement(X), X.ops.xp.uint16)
-    leaves = to_host(leaves).astype(np.intp)
-    tree = replace(count.tree, leaves=leaves)
-    return replace(count, tree=tree)
+        return _count_in_memory(rows_to_count(sample, columns), rng, max_clusters, say)
 
 
-def _draw_rows(X: Matrix, max_rows: int, rng: Generator) -> np.ndarray:
-    """Draw positions of rows that are not zero, by their weights if they have some."""
+def _draw_sample(X: Matrix, max_rows: int, rng: Generator) -> Matrix:
+    """Draw rows that are not zero: few with their weights, many by their weights."""
     is_nonzero = X.sqnorms > 0
     if X.weights is None:
-        return X.ops.draw_rows(is_nonzero, max_rows, rng)
+        return X.take(X.ops.draw_rows(is_nonzero, max_rows, rng)).to_memory()
 
     weights = to_host(X.weights * X.ops.cast_like(is_nonzero, X.weights))
-    shares = weights / max(weights.sum(), np.finfo(float).tiny)
-    rows = np.flatnonzero(shares)
+    rows = np.flatnonzero(weights)
+    if len(rows) <= max_rows:
+        return X.take(rows).to_memory()
 
-    # As many rows as their weights are worth; a row is drawn once at most.
-    sum_of_squares = np.square(shares).sum()
-    n_worth = int(1 / max(sum_of_squares, 1 / len(shares)))
-    n_drawn = min(max(n_worth, 1), max_rows, len(rows))
-    if n_drawn == len(rows):
-        return rows
-
-    return np.sort(rng.choice(len(shares), n_drawn, replace=False, p=shares))
+    shares = weights / weights.sum()
+    drawn = np.sort(rng.choice(len(shares), max_rows, replace=False, p=shares))
+    return X.take(drawn).to_memory().weighted(None)
 
 
 def _count_in_memory(
-    X: Matrix, rng: Generator, max_clusters: int
-) -> tuple[ClusterCount, Placement | None]:
-    """Count the clusters of few rows, none of them zero; place others in the tree."""
-    n, p = X.shape
+    rows: RowsToCount,
+    rng: Generator,
+    max_clusters: int,
+    say: Callable[[str], None],
+) -> ClusterCount:
+    """Count the clusters of few rows, none of them zero."""
+    X = rows.compared
+    n = X.shape[0]
+    weights = np.ones(n)
+    if X.weights is not None:
+        weights = to_host(X.weights).astype(np.float64)
 
-    # Directions beyond those clusters are seen, or the tree would grow in some only.
-    max_directions = max(max_clusters, MAX_CLUSTERS)
-    n_wanted = min(max_directions, n - 1, p)
-    if n_wanted < 1:
-        return _count_of_nothing(X, max_clusters), None
+    evidence: tuple[NumberEvidence, ...] = ()
+    clouds = CloudComparison.of_nothing()
+    if n >= 2 * Counting.ROWS_A_CLUSTER and max_clusters > 1:
+        cosines = unit_cosines(X)
+        graph = RowGraph.of_cosines(cosines, weights, signed=X.signed)
+        evidence = evidence_of_numbers(X, graph, max_clusters, say=say)
 
-    # Rows at unit length: noisy ones are not louder and hide no cluster.
-    units = Scaled(X, rows=X.ops.ratio(1.0, X.ops.xp.sqrt(X.sqnorms)))
-    has_few_features = p <= Counting.FEW_FEATURES
-    pairs, rank, null, edge = count_above_noise(
-        GramOperator.of(units),
-        n_wanted,
-        rng,
-        least=p + 1 if has_few_features else 11,
-    )
-    if p == 1:
-        rank = 1  # flips change nothing, and there is one direction to share
+        say("clouds")
+        best = best_evidence(evidence).n_clusters
+        if rows.evened is not X:
+            cosines = unit_cosines(rows.evened)
+            graph = RowGraph.of_cosines(cosines, weights, signed=X.signed)
+        units = UnitRows.of_cosines(cosines, X.shape[1], weights, signed=X.signed)
+        clouds = compare_with_clouds(units, graph, best, rng)
 
-    n_directions = rank
-    if has_few_features:  # signs hide some directions there
-        n_strong = int((pairs.values >= Counting.STRONG * pairs.values[0]).sum())
-        n_directions = max(rank, Counting.FEW_DIRECTIONS, n_strong)
-
-    tree, placement = tree_of_rows(X, rank, n_directions, max_directions, rng)
-
-    answer = _answer(tree, rank, has_few_features, max_clusters)
-    if tree is not None:
-        tree = replace(tree, levels=answer.levels)
-    count = ClusterCount(
-        n_clusters=answer.n_clusters,
-        levels=answer.levels,
+    answer = _answer(evidence, clouds.lead)
+    return ClusterCount(
+        n_clusters=answer.plausible[0],
         plausible=answer.plausible,
         confidence=answer.confidence,
-        tree=tree,
-        rank=rank,
-        eigenvalues=pairs.values,
-        edge=edge,
-        null=null,
+        evidence=evidence,
+        clouds=clouds,
         n_rows=n,
-        n_features=p,
-        max_clusters=max_clusters,
-    )
-    return count, placement
-
-
-def _count_of_nothing(X: Matrix, max_clusters: int) -> ClusterCount:
-    """Return the count of a single row or of none, where there is nothing to see."""
-    return ClusterCount(
-        n_clusters=0,
-        levels=(),
-        plausible=(),
-        confidence=Confidence.LOW,
-        tree=None,
-        rank=0,
-        eigenvalues=np.zeros(1),
-        edge=0.0,
-        null=np.zeros(0),
-        n_rows=X.shape[0],
-        n_features=X.shape[1],
         max_clusters=max_clusters,
     )
 
@@ -370,111 +326,74 @@ def _count_of_nothing(X: Matrix, max_clusters: int) -> ClusterCount:
 class _Answer:
     """How many clusters there are."""
 
-    n_clusters: int
-    plausible: tuple[int, ...]
+    plausible: tuple[int, ...]  # the best first
     confidence: Confidence
-    levels: tuple[int, ...] = ()
 
 
-def _answer(
-    tree: ClusterTree | None, rank: int, has_few_features: bool, max_clusters: int
-) -> _Answer:
+def _answer(evidence: Sequence[NumberEvidence], lead: float) -> _Answer:
     """Choose the number of clusters, and the others that are plausible."""
-    one_or_none = 1 if has_few_features else min(rank, 1)  # few features hide the rank
-    if tree is None or not tree.splits or max_clusters == 1:
-        # One cluster is all there can be, or rows are too few to tell.
-        is_alone = tree is not None or max_clusters == 1
-        number = one_or_none if is_alone else min(rank, max_clusters)
+    if not evidence:
+        return _Answer(plausible=(1,), confidence=Confidence.LOW)
+
+    peaks = _peaks(evidence)
+    best = peaks[0]
+    if lead < Counting.LEAD:
+        # One cloud would look like this, or nearly so.
+        is_clear = lead < 0
         return _Answer(
-            n_clusters=number,
-            plausible=(number,),
-            confidence=Confidence.LOW,
+            plausible=(1,) if is_clear else (1, best.n_clusters),
+            confidence=Confidence.HIGH if is_clear else Confidence.MIDDLE,
         )
 
-    splits = sorted(tree.splits, key=_likelihood, reverse=True)
-    expected_number = None if has_few_features else rank
-    best = _best_split(tree, splits[0], expected_number, max_clusters)
-
-    levels = [n for n in tree.levels if n <= max_clusters]
-    by_likelihood = [split.n_clusters for split in splits]
-    numbers = dict.fromkeys([best.n_clusters, *levels, *by_likelihood])
-    plausible = [n for n in numbers if n <= max_clusters][: Counting.PLAUSIBLE]
-    beside_one = plausible[: Counting.PLAUSIBLE - 1]  # where there may be one cluster
-
-    best_agreement = max(split.agreement for split in tree.splits)
-    has_one_direction = rank <= 1 and not has_few_features
-    if has_one_direction and best_agreement < Counting.LEAST_AGREEMENT:
-        return _Answer(
-            n_clusters=one_or_none,
-            plausible=(one_or_none,),
-            confidence=Confidence.HIGH,
-        )
-
-    # Noise of one main direction has rows on both of its sides, and turns rows alike.
-    if has_one_direction and not _is_clear(best):
-        return _Answer(
-            n_clusters=one_or_none,
-            plausible=(one_or_none, *beside_one),
-            confidence=Confidence.LOW,
-        )
-
-    may_be_one = best_agreement < Counting.AGREEMENT
-    has_gaps = best.n_clusters == 2 and best.gap != 0
-    if has_few_features or has_one_direction or has_gaps:
-        # Halves may cut one cloud alike, but not along gaps.
-        may_be_one = best.gap < Counting.GAP or best.agreement < Counting.AGREEMENT
-    if may_be_one:
-        # Many real data with classes look like this: a number is guessed all the same.
-        return _Answer(
-            n_clusters=best.n_clusters,
-            plausible=(*beside_one, one_or_none),
-            confidence=Confidence.LOW,
-        )
-
-    confidence = Confidence.MIDDLE
-    if best.support >= Counting.HIGH:
-        confidence = Confidence.HIGH
-        plausible = plausible[: len({best.n_clusters, *levels})]
-    elif best.support < Counting.LOW:
-        confidence = Confidence.LOW
+    runner_up = _best_of_others(evidence, best)
+    numbers = [best.n_clusters]
+    if runner_up is not None and best.score - runner_up.score < Counting.NEARLY_AS_GOOD:
+        numbers.append(runner_up.n_clusters)
+    numbers.append(max(evidence, key=attrgetter("silhouette")).n_clusters)
+    if lead < Counting.CLEAR_LEAD:
+        numbers = [*numbers[:2], 1]
 
     return _Answer(
-        n_clusters=best.n_clusters,
-        plausible=tuple(plausible),
-        confidence=confidence,
-        levels=tuple(levels),
+        plausible=tuple(dict.fromkeys(numbers)),
+        confidence=_confidence(peaks, runner_up, lead),
     )
 
 
-def _likelihood(split: Split) -> float:
-    """Return how likely a number of clusters is, on a scale of logarithms."""
-    price = Counting.MANY_PRICE * np.log(split.n_clusters)  # small numbers lead
-    worth = Counting.AGREEMENT_WORTH * split.agreement
+def _best_of_others(
+    evidence: Sequence[NumberEvidence], best: NumberEvidence
+) -> NumberEvidence | None:
+    """Return the best number that is not nearly the best one itself, if there is one.
 
-    return float(split.support + worth - price)
-
-
-def _best_split(
-    tree: ClusterTree, likeliest: Split, expected_number: int | None, max_clusters: int
-) -> Split:
-    """Return the evidence for the number that is chosen.
-
-    As many as directions stand out are expected under the model, if that is known.
+    They differ by more than a quarter of the larger.
     """
-    agreed = [split for split in tree.splits if split.agreement >= Counting.AGREEMENT]
-    best = max(agreed, key=attrgetter("support"), default=likeliest)
-
-    expected = None if expected_number is None else tree.split(expected_number)
-    if expected is not None and expected.drop >= Counting.AT_RANK_DROP:
-        best = expected if expected.support >= Counting.AT_RANK else best
-
-    return tree.splits[min(best.n_clusters, max_clusters) - 2]
+    others = []
+    for one in evidence:
+        larger = max(one.n_clusters, best.n_clusters)
+        if abs(one.n_clusters - best.n_clusters) > Counting.NEARLY_THE_SAME * larger:
+            others.append(one)
+    return max(others, key=attrgetter("score"), default=None)
 
 
-def _is_clear(split: Split) -> bool:
-    """Tell whether clusters are clear enough where one direction alone stands out."""
-    return (
-        split.agreement >= Counting.AGREEMENT_OF_ONE
-        and split.support >= Counting.LOW
-        and split.gap >= Counting.LEAST_GAP
-    )
+def _confidence(
+    peaks: Sequence[NumberEvidence], runner_up: NumberEvidence | None, lead: float
+) -> Confidence:
+    """Return how far to rely on the first of the peaks, the best number."""
+    best = peaks[0]
+    if len(peaks) > 1 and best.score - peaks[1].score < Counting.MARGIN:
+        return Confidence.LOW
+
+    has_gaps = best.silhouette >= Counting.CLEAR_GAPS
+    stands_out = runner_up is None or best.score - runner_up.score >= Counting.MARGIN
+    if has_gaps and stands_out and lead >= Counting.CLEAR_LEAD:
+        return Confidence.HIGH
+    return Confidence.MIDDLE
+
+
+def _peaks(evidence: Sequence[NumberEvidence]) -> list[NumberEvidence]:
+    """Return the numbers that are better than those beside them, the best first."""
+    peaks = []
+    for place, one in enumerate(evidence):
+        beside = evidence[max(place - 1, 0) : place + 2]
+        if one.score >= max(other.score for other in beside):
+            peaks.append(one)
+    return sorted(peaks, key=lambda peak: -peak.score)

@@ -8,7 +8,7 @@ import numpy as np
 from ihgmm._display import Result, draw
 from ihgmm._parameters import check_count
 from ihgmm.numerics.known_labels import KnownLabels
-from ihgmm.policy import Counting
+from ihgmm.policy import Levels
 
 
 @dataclass(frozen=True)
@@ -20,14 +20,11 @@ class Split:
     agreement: float  #: of trees of separate halves of the rows: adjusted Rand index
     stability: float  #: how well these find the worst cluster again, from 0 to 1
     drop: float  #: how much worse they find that of one more
-    #: How far rows keep away from the cuts, in standard errors: about 0 or less if a
-    #: cloud was cut. Where many directions stand out, only opposite clusters have one.
-    gap: float
 
     @property
     def support(self) -> float:
         """The evidence for this number: its rise, and its drop of stability."""
-        return self.rise + Counting.DROP_WEIGHT * self.drop
+        return self.rise + Levels.DROP_WEIGHT * self.drop
 
 
 class Bracket(NamedTuple):

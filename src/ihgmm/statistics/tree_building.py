@@ -13,17 +13,87 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 from sklearn.utils.validation import check_is_fitted
 
+from ihgmm import _parameters as parameters
 from ihgmm._warnings import ignored, sklearn_filters
 from ihgmm.matrix import HOST, Matrix, ops_of, sample_positions, to_host
 from ihgmm.matrix.threads import one_thread
+from ihgmm.numerics import whitening
 from ihgmm.numerics.labels import learn_rule
 from ihgmm.numerics.matching import confusion
-from ihgmm.numerics.placement import Placement
+from ihgmm.numerics.missing import Missing
 from ihgmm.numerics.recipe import Recipe
+from ihgmm.numerics.roots import rows_to_count
 from ihgmm.numerics.spectral import SpectralFit, spectral_clustering
-from ihgmm.policy import Counting
-from ihgmm.statistics.merging import Branches, GapSearch, merge_clusters
+from ihgmm.policy import Levels
+from ihgmm.statistics.merging import Branches, merge_clusters
+from ihgmm.statistics.selection import (
+    MAX_CLUSTERS,
+    CountOptions,
+    count_clusters,
+)
 from ihgmm.statistics.tree import ClusterTree, Split
+
+# Halves are clustered many times: neighbours would take long, and teach the same tree.
+_PLAIN = Recipe(neighbors=False)
+
+
+@parameters.usual_errors()
+def cluster_tree(
+    X: Any,
+    *,
+    max_clusters: int = MAX_CLUSTERS,
+    signed: bool = False,
+    columns: whitening.Columns = "auto",
+    missing: Missing = "error",
+    sample_weight: Any = None,
+    random_state: Any = 0,
+) -> ClusterTree:
+    """Merge clusters step by step, and find the levels at which they are stable.
+
+    Parameters
+    ----------
+    X : array-like, sparse matrix, or fitted estimator
+        The data, of any kind that estimators take; or a model with ``labels_`` and
+        ``embedding_``, whose clusters are then the leaves, and other options do not
+        count.
+    max_clusters, signed, columns, missing, sample_weight
+        As in :func:`ihgmm.select_n_clusters`, which counts the clusters of data: the
+        tree has some more leaves than these.
+    random_state : int, RandomState, Generator or None, default=0
+        Seed; the same seed gives the same tree.
+
+    Returns
+    -------
+    ClusterTree
+        ``levels``, ``splits`` and ``labels(k)``; ``plot()`` draws it.
+
+    Examples
+    --------
+    >>> from ihgmm import IhSC, cluster_tree, make_ihgmm
+    >>> X, kinds = make_ihgmm(300, 50, 4, random_state=0)
+    >>> tree = cluster_tree(X, random_state=0)
+    >>> tree.levels, len(set(tree.labels(4))), tree.splits[2].agreement > 0.9
+    ((4,), 4, True)
+    >>> cluster_tree(IhSC(8).fit(X), random_state=0).levels
+    (4,)
+    """
+    rng = parameters.generator(random_state)
+    if hasattr(X, "get_params"):
+        return tree_of_model(X, rng)
+
+    options = CountOptions(
+        max_clusters=max_clusters, signed=signed, columns=columns, missing=missing
+    )
+    rows, subset = options.rows_of(X, sample_weight, rng)
+    count = count_clusters(rows, rng, columns=columns, max_clusters=max_clusters)
+    compared = rows_to_count(rows, columns).compared
+    tree = tree_of_rows(compared, max(count.plausible), max_clusters, rng)
+    if subset.is_everything:
+        return tree
+
+    leaves = np.full(subset.n_rows, -1)  # rows of weight 0 are in none
+    leaves[subset.positions()] = tree.leaves
+    return replace(tree, leaves=leaves)
 
 
 def tree_of_model(model: Any, rng: Generator) -> ClusterTree:
@@ -58,69 +128,41 @@ def _sample_of_clusters(labels: np.ndarray, rng: Generator) -> np.ndarray:
     rows = np.flatnonzero(labels >= 0)
 
     _, first_of_each = np.unique(labels[rows], return_index=True)
-    drawn = sample_positions(len(rows), Counting.ROWS, rng)
+    drawn = sample_positions(len(rows), Levels.ROWS, rng)
     return rows[np.union1d(drawn, first_of_each)]
 
 
 def tree_of_rows(
-    X: Matrix,
-    rank: int,
-    n_directions: int,
-    max_clusters: int,
-    rng: Generator,
-) -> tuple[ClusterTree, Placement] | tuple[None, None]:
-    """Return the tree of few rows, and the placement that gives others their leaf.
+    X: Matrix, n_clusters: int, max_clusters: int, rng: Generator
+) -> ClusterTree:
+    """Return the tree of rows that have so many clusters at most.
 
-    Parameters
-    ----------
-    X : Matrix
-        Rows in memory, none of them zero.
-    rank : int
-        Number of directions that stand out from noise.
-    n_directions : int
-        Number of directions in which clusters are looked for.
-    max_clusters : int
-        The largest number that is looked for.
-    rng : Generator
-        Draws halves of the rows.
+    It has more leaves than these. Of many rows some are drawn; the leaves are of all.
     """
-    n, p = X.shape
-    has_few_features = p <= Counting.FEW_FEATURES
-    n_leaves = _number_of_leaves(n, rank, max_clusters, has_few_features)
+    is_nonzero = X.sqnorms > 0
+    rows = X.ops.draw_rows(is_nonzero, Levels.ROWS, rng)
+    leaves_a_cluster, more_leaves = Levels.LEAVES
+    n_leaves = max(leaves_a_cluster * n_clusters + more_leaves, Levels.LEAST_LEAVES)
+    n_leaves = min(n_leaves, max_clusters + 1, len(rows) // Levels.ROWS_A_LEAF)
     if n_leaves < 2:
-        return None, None
-
-    n_components = min(max(n_directions, 2), p, n // 2 - 1)
-    recipe = Recipe(n_components=n_components, neighbors=False)
-    gap_search = GapSearch(
-        lengths=np.sqrt(to_host(X.sqnorms)),
-        # Few directions do not tell whether rows are more than one cloud. Gaps do.
-        every_cut=has_few_features or rank <= 1,
-    )
-    with one_thread(), ignored(ConvergenceWarning):
-        fit = spectral_clustering(X, n_leaves, recipe)
-        source = _RowsOfData(
-            X=X,
-            fit=fit,
-            n_leaves=n_leaves,
-            recipe=recipe,
-            gap_search=gap_search,
+        raise ValueError(
+            "X has too few rows that are not zero for a tree; give at least "
+            f"{2 * Levels.ROWS_A_LEAF}."
         )
-        n_expected = n if has_few_features else rank
-        tree = _grow_tree(source, rng, n_expected=n_expected)
 
-    return tree, fit.placement
+    sample = X.take(rows).to_memory()
+    # As many directions as clusters: in more, those of leaves would drown the others.
+    n_directions = min(max(n_clusters, 2), X.shape[1], len(rows) // 2 - 1)
+    recipe = replace(_PLAIN, n_components=n_directions)
+    with one_thread(), ignored(ConvergenceWarning):
+        fit = spectral_clustering(sample, n_leaves, recipe)
+        source = _RowsOfData(X=sample, fit=fit, n_leaves=n_leaves, recipe=recipe)
+        tree = _grow_tree(source, rng, n_expected=n_clusters)
 
-
-def _number_of_leaves(
-    n: int, rank: int, max_clusters: int, has_few_features: bool
-) -> int:
-    """Return how many leaves the tree of n rows has: more than clusters expected."""
-    leaves_a_direction, more_leaves = Counting.LEAVES
-    n_leaves = int(leaves_a_direction * rank + more_leaves)
-    n_leaves = min(n_leaves, max_clusters + 1)
-    n_leaves = max(n_leaves, Counting.LEAST_LEAVES[int(has_few_features)])
-    return min(n_leaves, n // Counting.ROWS_A_LEAF)
+    if len(rows) == X.shape[0]:
+        return tree
+    leaves = to_host(fit.placement(X)).astype(np.intp)
+    return replace(tree, leaves=leaves)
 
 
 class _Source(Protocol):
@@ -169,7 +211,6 @@ class _RowsOfData:
     fit: SpectralFit  # of all rows
     n_leaves: int
     recipe: Recipe
-    gap_search: GapSearch
 
     @property
     def n_rows(self) -> int:
@@ -181,7 +222,6 @@ class _RowsOfData:
             to_host(self.fit.labels),
             self.n_leaves,
             signed=self.X.signed,
-            gap_search=self.gap_search,
         )
 
     def branches_learnt_from(self, half: np.ndarray) -> Branches:
@@ -195,21 +235,20 @@ class _RowsOfData:
             self.n_leaves,
             signed=self.X.signed,
             learnt_rows=half,
-            gap_search=self.gap_search,
         )
 
 
 def _grow_tree(source: _Source, rng: Generator, n_expected: int) -> ClusterTree:
     """Return a tree of all rows, judged by trees of halves.
 
-    ``n_expected`` is the largest number of clusters that the model would have.
+    ``n_expected`` is the number of clusters that were counted, or that a model has.
     """
     n = source.n_rows
     tree = source.branches()
 
     halves: list[Branches] = []
     if 1 < tree.n_leaves < n // 2:
-        for _ in range(Counting.HALVINGS[int(n > Counting.MANY_ROWS)]):
+        for _ in range(Levels.HALVINGS[int(n > Levels.MANY_ROWS)]):
             order = rng.permutation(n)
             for half in (order[: n // 2], order[n // 2 :]):
                 halves.append(source.branches_learnt_from(np.sort(half)))
@@ -228,11 +267,11 @@ def _grow_tree(source: _Source, rng: Generator, n_expected: int) -> ClusterTree:
 
 def _is_level(split: Split, n_expected: int) -> bool:
     """Tell whether the tree is stable at a number of clusters."""
-    is_stable = min(split.agreement, split.stability) >= Counting.AGREEMENT
+    is_stable = min(split.agreement, split.stability) >= Levels.AGREEMENT
     evidence = split.rise + split.drop + split.agreement
-    # A level beyond the most clusters under the model needs much support.
-    is_expected = split.n_clusters <= n_expected or split.support >= Counting.HIGH
-    return is_stable and is_expected and evidence >= Counting.LEVEL
+    # A level of more clusters than expected needs much support.
+    is_expected = split.n_clusters <= n_expected or split.support >= Levels.BEYOND
+    return is_stable and is_expected and evidence >= Levels.LEVEL
 
 
 def _judge_splits(tree: Branches, halves: Sequence[Branches]) -> tuple[Split, ...]:
@@ -251,10 +290,6 @@ def _judge_splits(tree: Branches, halves: Sequence[Branches]) -> tuple[Split, ..
     stability = [_stability(tree, halves, k) for k in numbers]
     drops = [now - with_one_more for now, with_one_more in pairwise(stability)]
 
-    gaps_of_halves = [half.gaps[: n_leaves - 1] for half in halves]
-    gaps = np.mean(gaps_of_halves, axis=0).min(axis=1)
-    mean_gaps = np.cumsum(gaps) / np.arange(1, n_leaves)  # of all cuts that make k
-
     return tuple(
         Split(
             n_clusters=k,
@@ -262,7 +297,6 @@ def _judge_splits(tree: Branches, halves: Sequence[Branches]) -> tuple[Split, ..
             agreement=_agreement(halves, k),
             stability=stability[i],
             drop=drops[i] if i < len(drops) else 0.0,
-            gap=float(mean_gaps[i]),
         )
         for i, k in enumerate(numbers)
     )

@@ -7,11 +7,10 @@ import numpy as np
 
 from ihgmm._display import describe
 from ihgmm._parameters import call, option
-from ihgmm.policy import Counting
+from ihgmm.policy import Counting, Levels
 from ihgmm.statistics.selection import (
     AllInOneCluster,
     ClusterCount,
-    Confidence,
     CountDoubt,
     DoubtfulNumber,
     SearchStopped,
@@ -19,16 +18,9 @@ from ihgmm.statistics.selection import (
 from ihgmm.statistics.tree import ClusterTree, Split
 from ihgmm.words.phrases import counted, listed, sentence
 
-NOISE_OR_OVERLAP = (
-    "noise that features share looks like this, and so do clusters that overlap"
-)
-
 
 def count_headline(count: ClusterCount) -> str:
     """Return the finding in a few words."""
-    if count.n_clusters == 0:
-        return "no structure"
-
     clusters = counted(count.n_clusters, "cluster")
     alternatives = count.plausible[1:]
     if count.is_doubtful and alternatives:
@@ -39,7 +31,7 @@ def count_headline(count: ClusterCount) -> str:
 @describe.register
 def count_text(count: ClusterCount) -> str:
     """Return the finding and the evidence in a few sentences."""
-    text = _one_or_none(count) if count.n_clusters <= 1 else _several(count)
+    text = _one(count) if count.n_clusters <= 1 else _several(count)
     if count.is_capped:
         limit = option("max_clusters", count.max_clusters)
         text += f" It stopped at {limit}; there may be more."
@@ -124,177 +116,107 @@ def _branch_lines(
             yield from _branch_lines(tree, levels, depth + 1, is_member)
 
 
-def _shows_gaps(tree: ClusterTree) -> bool:
-    """Tell whether gaps between clusters were looked for in a tree."""
-    return any(split.gap for split in tree.splits)
-
-
-def split_words(tree: ClusterTree) -> dict[str, str]:
-    """Return what the columns of the evidence mean: gaps too, where they decide."""
-    meanings = {
-        "rise": "how much more the next merger would cost than the last one, as a\n"
-        "      difference of logarithms.",
-        "agreement": "how well trees of separate halves of the rows agree, at most 1.",
-        "stability": "how well such trees recover the least stable cluster, 0 to 1.",
-        "drop": "how much stability falls with one more cluster.",
+def evidence_words() -> dict[str, str]:
+    """Return what the columns of the evidence for numbers of clusters mean."""
+    return {
+        "inside": "share of the links between neighbours that stay in a cluster.",
+        "by chance": "share that would, if links did not look at neighbours.",
+        "silhouette": "how much nearer rows are to their cluster than to the next,\n"
+        "      from -1 to 1.",
+        "score": f"inside - {Counting.RESOLUTION:g} x by chance + silhouette / "
+        f"{1 / Counting.GAPS:.0f}; the largest decides.",
+        "lead": "by how much more links stay inside, beyond chance, than in clouds\n"
+        "      without clusters. There are several clusters where the largest lead\n"
+        f"      is {Counting.LEAD:g} or more.",
     }
-    if _shows_gaps(tree):
-        meanings["gap"] = (
-            "how far rows stay away from the cuts between clusters, in standard\n"
-            f"      errors; below {Counting.GAP:g} they may be one cloud: one cluster."
+
+
+def evidence_rows(count: ClusterCount) -> Iterator[tuple[Any, ...]]:
+    """Yield each number of clusters that was tried, and what speaks for it."""
+    leads = count.clouds.leads
+    for evidence in count.evidence:
+        k = evidence.n_clusters
+        is_plausible = "yes" if k in count.plausible else ""
+        yield (
+            k,
+            evidence.links_inside,
+            evidence.links_by_chance,
+            evidence.silhouette,
+            evidence.score,
+            leads.get(k),
+            "best" if k == count.n_clusters else is_plausible,
         )
 
-    meanings["level"] = (
-        f"yes where agreement and stability are {Counting.AGREEMENT:g} or "
-        f"more, and\n      rise, drop and agreement {Counting.LEVEL:g} in sum, or "
-        "more beyond what stands\n      out; none where there may be no clusters."
-    )
-    return meanings
 
-
-def split_rows(tree: ClusterTree, splits: Iterable[Split]) -> Iterator[tuple[Any, ...]]:
-    """Yield the number of clusters of splits, and the columns of the evidence."""
-    shows_gaps = _shows_gaps(tree)
-    for split in splits:
-        evidence = [split.rise, split.agreement, split.stability, split.drop]
-        if shows_gaps:
-            evidence.append(split.gap)
-
-        is_level = split.n_clusters in tree.levels
-        yield split.n_clusters, *evidence, "yes" if is_level else ""
-
-
-def edge_words(count: ClusterCount) -> list[str]:
-    """Return what the table of eigenvalues means, a line each."""
-    lines = [
-        "edge: the largest eigenvalue that noise gives, measured on copies with random",
-        "    signs of what the directions that stand out leave of the data",
-    ]
-    if 0 < count.rank < count.n_clusters:
-        reason = "one pattern may be a mixture of others"
-        if count.has_few_features:
-            features = counted(count.n_features, "feature")
-            reason = f"with {features}, random signs hide some"
-        lines.append(f"There can be fewer such eigenvalues than clusters: {reason}")
-    return lines
-
-
-def _standing_out(count: ClusterCount) -> str:
-    """Return how many eigenvalues stand out from noise."""
-    if count.rank == 0:
-        return "no eigenvalue stands out from noise"
-
-    verb = "stands" if count.rank == 1 else "stand"
-    eigenvalues = counted(count.rank, "eigenvalue")
-    return f"{eigenvalues} {verb} out from noise (edge {count.edge:.3g})"
-
-
-def _one_or_none(count: ClusterCount) -> str:
-    """Return the sentences on one cluster, or on no structure."""
-    standing_out = _standing_out(count)
+def _one(count: ClusterCount) -> str:
+    """Return the sentences on one cluster, or on none."""
     if count.is_capped:
-        return f"{sentence(standing_out)}."
-
-    finding = "no structure" if count.n_clusters == 0 else "one cluster"
-    if count.tree is None:
-        reason = "there are too few rows to look for groups"
-        return f"{sentence(finding)}: {standing_out}, and {reason}."
-
-    if count.confidence is Confidence.HIGH:
-        reason = "halves of the rows do not agree on any groups"
-        return f"{sentence(finding)}: {standing_out}, and {reason}."
+        return "One cluster: no other number was looked at."
+    if not count.evidence:
+        return "One cluster: there are too few rows to look for several."
 
     text = (
-        f"Probably {finding}: {standing_out}, but halves of the rows do not agree on "
-        "any number of groups with gaps between them. "
-        f"{sentence(NOISE_OR_OVERLAP)}."
+        "One cluster, or none: neighbours hold together in parts of the data hardly "
+        f"more than in a cloud without clusters (lead {count.lead:.2f}; several "
+        f"clusters have {Counting.LEAD:g} or more)."
     )
     alternatives = count.plausible[1:]
     if alternatives:
         numbers = listed(alternatives, "or")
         text += f" If there are clusters, their number is most likely {numbers}."
-
     return text
 
 
 def _several(count: ClusterCount) -> str:
     """Return the sentences on two clusters or more."""
-    split = None if count.tree is None else count.tree.split(count.n_clusters)
-    if split is None:
-        clusters = counted(count.n_clusters, "cluster")
-        standing_out = _standing_out(count)
-        return f"{clusters}: {standing_out}, and there are too few rows to say more."
+    evidence = count.evidence_for(count.n_clusters)
+    assert evidence is not None
 
-    may_be_none = f"There may be no clusters at all: {NOISE_OR_OVERLAP}."
-    sentences = [
-        _number_and_confidence(count, split),
-        _levels_sentence(count),
-        _why_best_guess(count, split),
-        _alternatives_sentence(count),
-        may_be_none if count.may_be_one else "",
-        _eigenvalues_sentence(count),
-    ]
-    return " ".join(text for text in sentences if text)
-
-
-def _number_and_confidence(count: ClusterCount, split: Split) -> str:
-    """Return the number of clusters, and how far halves of the rows agree on it."""
     clusters = counted(count.n_clusters, "cluster")
     if count.is_doubtful:
         clusters = f"Perhaps {clusters}"
-
     text = (
-        f"{clusters}, with {count.confidence.value} confidence: trees of halves of the "
-        f"rows have an agreement of {split.agreement:.2f}"
+        f"{clusters}, with {count.confidence.value} confidence: "
+        f"{evidence.links_inside:.0%} of the links between neighbours stay inside "
+        f"clusters, where chance would leave {evidence.links_by_chance:.0%}."
     )
-    if split.drop >= 0:
-        text += f", and one more cluster would lower stability by {split.drop:.2f}"
 
-    return f"{text}."
-
-
-def _levels_sentence(count: ClusterCount) -> str:
-    """Return at which other numbers the tree is stable; "" where at none."""
-    if not set(count.levels) - {count.n_clusters}:
-        return ""
-    levels = listed(count.levels, "and")
-    subject = "Clusters are nested: the" if len(count.levels) > 1 else "The"
-    return f"{subject} tree is stable at {levels} clusters."
-
-
-def _why_best_guess(count: ClusterCount, split: Split) -> str:
-    """Return why the number was chosen though the tree is not stable there, or ""."""
-    if count.n_clusters in count.levels:
-        return ""
-    if count.is_capped or split.agreement < Counting.AGREEMENT:
-        return ""
-
-    if count.rank == count.n_clusters and not count.has_few_features:
-        reason = "as many eigenvalues stand out from noise"
-    else:
-        reason = (
-            f"rise + {Counting.DROP_WEIGHT:g} x drop is largest there, of numbers with "
-            f"an agreement of {Counting.AGREEMENT:g} or more before rounding"
+    others = [k for k in count.plausible[1:] if k > 1]
+    if others:
+        text += f" Also plausible: {listed(others, 'or')}."
+    if count.may_be_one:
+        text += (
+            " There may be no clusters at all: a cloud without clusters falls into "
+            "parts nearly as well."
         )
-    return f"{count.n_clusters} is the best guess, since {reason}."
+    return text
 
 
-def _alternatives_sentence(count: ClusterCount) -> str:
-    """Return the plausible numbers that no other sentence names, or ""."""
-    numbers = [k for k in count.plausible[1:] if k not in count.levels and k > 1]
-    return f"Also plausible: {listed(numbers, 'or')}." if numbers else ""
+def split_words() -> dict[str, str]:
+    """Return what the columns of the evidence for levels of a tree mean."""
+    return {
+        "rise": "how much more the next merger would cost than the last one, as a\n"
+        "      difference of logarithms.",
+        "agreement": "how well trees of separate halves of the rows agree, at most 1.",
+        "stability": "how well such trees recover the least stable cluster, 0 to 1.",
+        "drop": "how much stability falls with one more cluster.",
+        "level": (
+            f"yes where agreement and stability are {Levels.AGREEMENT:g} or more, and\n"
+            f"      rise, drop and agreement {Levels.LEVEL:g} in sum, or more beyond\n"
+            "      the number that was counted."
+        ),
+    }
 
 
-def _eigenvalues_sentence(count: ClusterCount) -> str:
-    """Return how many eigenvalues stand out, and why they may be too few."""
-    standing_out = _standing_out(count)
-    if count.rank == 0:
-        text = f"These trees are the evidence: {standing_out}"
-        if count.has_few_features:
-            text += ", as random signs hide some with so few features"
-        return f"{text}."
-
-    text = sentence(standing_out)
-    if count.rank < count.n_clusters:
-        text += ", and there can be more clusters than that"
-    return f"{text}."
+def split_rows(tree: ClusterTree, splits: Iterable[Split]) -> Iterator[tuple[Any, ...]]:
+    """Yield the number of clusters of splits, and the columns of the evidence."""
+    for split in splits:
+        is_level = split.n_clusters in tree.levels
+        yield (
+            split.n_clusters,
+            split.rise,
+            split.agreement,
+            split.stability,
+            split.drop,
+            "yes" if is_level else "",
+        )

@@ -162,6 +162,7 @@ def mixture(
     length: float = 6.0,
     spread: float = 0.5,
     largest: float | None = None,
+    ratio: float = 1.0,
     directions: Callable[[np.random.Generator, int, int], Array] = orthogonal,
     signs: bool = False,
     freedom: float | None = None,
@@ -174,7 +175,8 @@ def mixture(
     """Rows are scale times centre plus noise.
 
     ``largest`` is the share of the first cluster; the others are equal, and what they
-    leave over is the first one's too (365 rows and seven times 5 at 90%). Noise has
+    leave over is the first one's too (365 rows and seven times 5 at 90%). Or sizes fall
+    from cluster to cluster by the same ``ratio``. Noise has
     ``freedom`` (Gaussian: None), an autoregressive ``correlation`` along the columns,
     column variances over ``columns`` decades and log-normal row levels with deviation
     ``rows``. Features of one of ``blocks`` have a correlation of 0.8; each of
@@ -185,6 +187,11 @@ def mixture(
     if largest:
         other_labels = np.repeat(np.arange(1, k), int((1 - largest) * n / (k - 1)))
         labels = np.append(np.zeros(n - len(other_labels), int), other_labels)
+
+    if ratio != 1:
+        shares = ratio ** np.arange(k)
+        bounds = np.cumsum(shares) / shares.sum()
+        labels = np.searchsorted(bounds, (np.arange(n) + 0.5) / n)
 
     labels = rng.permutation(labels)
     centers = length * directions(rng, k, p)
@@ -413,6 +420,8 @@ DESIGNS: dict[str, Callable[[int], Draw]] = {
         f"large{share}-{length}": partial(LARGE, largest=share / 100, length=length)
         for share, length in ((90, 20), (90, 12), (90, 8), (80, 12), (70, 12), (50, 12))
     },
+    "geometric": partial(mixture, n=400, k=6, ratio=0.5),
+    "geometric-8": partial(mixture, n=400, k=8, ratio=0.6, length=8),
     "overlap": partial(mixture, n=400, length=2.5, spread=0.3),
     "simplex": partial(mixture, directions=simplex),
     "plane": partial(mixture, k=6, directions=plane, length=10, spread=0.3),

@@ -207,6 +207,11 @@ class Filling:
     PRIOR_CELLS = 5.0  # that say the usual share of a column is noise
     LEAST_NOISE = 1e-6  # over the variance of a column
     EVEN = 0.1  # noise of a column over that of all, in units of columns, at least
+    DONORS = 2**9  # rows that are kept to fill rows like them, at most
+    DONOR_ENTRIES = 2**19  # of these rows, at most
+    NEIGHBORS = 20  # donors of a row, of which the last has no weight
+    OWN_WEIGHT = 0.1  # of the low-rank model among donors that say nothing of a cell
+    LEAST_SHARE = 0.3  # of the way to donors; with less none are kept
     LARGEST = 10  # scale over the size of observed cells that is tried
     STEPS = 25  # between the scales that are tried
 

@@ -36,7 +36,7 @@ from ihgmm.numerics.incremental import (
     IncrementalState,
     RowSample,
 )
-from ihgmm.numerics.missing import Filler
+from ihgmm.numerics.missing import Donors, Filler
 from ihgmm.numerics.placement import CosinePlacement, Placement
 from ihgmm.numerics.recipe import Recipe
 from ihgmm.numerics.root_choice import RootChoice
@@ -68,6 +68,7 @@ VALUES = (
     Confidence,
     CosinePlacement,
     DirectionMemory,
+    Donors,
     DriftRecord,
     Embedding,
     Filler,

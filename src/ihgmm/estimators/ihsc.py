@@ -87,7 +87,7 @@ class IhSC(PatternClusterer):
         cells that fit neither row nor column count as missing. See :doc:`/outliers`.
     missing : {"error", "fit"}, default="error"
         Whether missing cells, NaN, are refused or filled in by a low-rank model of the
-        data, in ``predict``, too. See :doc:`/missing`.
+        data and rows like the row, in ``predict``, too. See :doc:`/missing`.
     init : fitted estimator or None, default=None
         An older model of such rows, whose clusters keep their numbers where they are
         still there. Others take the numbers that are left.

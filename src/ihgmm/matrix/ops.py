@@ -235,6 +235,10 @@ class Ops:
         """Return the largest entry of each row."""
         return self.xp.max(values, axis=1)
 
+    def kth_smallest(self, values: Tall, position: int) -> Tall:
+        """Return the entry of each row that has this position once they are sorted."""
+        return self.xp.sort(values, axis=1)[:, position]
+
     def ratio(self, a: AnyArray, b: Tall, otherwise: float = 0.0) -> Tall:
         """Return ``a / b`` where b is positive, another number elsewhere."""
         xp = self.xp

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ihgmm.matrix import HOST, Matrix, Ops, Tall, filled, ops_of
+from ihgmm.numerics.missing.donors import Donors
 from ihgmm.numerics.missing.low_rank import LowRankModel
 
 
@@ -25,6 +26,7 @@ class Filler:
     sizes: np.ndarray  # (n_features,): the usual size of each column, positive
     spread: float = 1.0  # standard deviation of logarithms of scales, of mean 0
     nonnegative: bool = False  # whether no cell is below 0
+    donors: Donors | None = None  # rows that fill rows like them, in units of sizes
 
     def __call__(self, X: Matrix) -> Matrix:
         """Return data without missing cells; data that have none as they are."""
@@ -84,9 +86,14 @@ class Filler:
             values = ops.ratio(values, row_sizes)
             posterior = model.posterior(ops, values, weights, log_sizes)
             # Cells of rows of size 1, over the sizes of columns.
-            cells = (
-                posterior.cell_means() if seed is None else posterior.draw_cells(seed)
-            )
+            cells = posterior.cell_means()
+            shifts: Tall | float = 0.0
+            if self.donors is not None:
+                guesses = xp.where(is_missing, cells, values)
+                shifts = self.donors.shifts(ops, guesses, row_sizes)
+            if seed is not None:
+                cells = posterior.draw_cells(seed)
+            cells = cells + shifts
             if self.nonnegative:
                 cells = xp.clip(cells, 0.0, None)
 

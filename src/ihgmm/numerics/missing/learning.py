@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from operator import attrgetter
 
 import numpy as np
 
-from ihgmm.matrix import Matrix, to_host
+from ihgmm.matrix import HOST, Matrix, to_host
 from ihgmm.matrix.threads import sized_threads
+from ihgmm.numerics.missing.donors import Donors, root_mean_squares
 from ihgmm.numerics.missing.em import (
     TrainingCells,
     improved_model,
@@ -42,9 +44,12 @@ def learn_filler(
     with sized_threads(training.values.size):
         trial = _Trial.of(training, rng)
         completion = _choose_rank(trial, ranks, rng)
-        model = _choose_spread(trial, completion)
-        for _ in range(Filling.LAST_ROUNDS):
-            model = improved_model(training, model)
+        start = _choose_spread(trial, completion)
+        model = _improved(training, start)
+        choice = _choose_donors(trial, _improved(trial.cells, start), rng)
+        donors = None
+        if choice.share >= Filling.LEAST_SHARE:
+            donors = choice.draw_donors(training, model, rng)
 
     sizes = column_sizes * (np.exp(model.log_scale) * X.unit)
     return Filler(
@@ -54,6 +59,7 @@ def learn_filler(
         sizes=sizes,
         spread=model.spread,
         nonnegative=bool((training.values >= 0).all()),
+        donors=donors,
     )
 
 
@@ -242,3 +248,77 @@ def _choose_spread(trial: _Trial, completion: _Completion) -> LowRankModel:
         completion.values, cells.is_observed, completion.loadings
     )
     return replace(whole, log_scale=best.log_scale, spread=best.spread)
+
+
+def _improved(cells: TrainingCells, model: LowRankModel) -> LowRankModel:
+    """Return a model after the last rounds."""
+    for _ in range(Filling.LAST_ROUNDS):
+        model = improved_model(cells, model)
+    return model
+
+
+@dataclass(frozen=True)
+class _DonorChoice:
+    """How donors are used."""
+
+    by_direction: bool  # whether they are divided by their size
+    share: float  # of the way to what they say
+    error: float  # sum of squared errors of hidden cells
+
+    def draw_donors(
+        self, cells: TrainingCells, model: LowRankModel, rng: np.random.Generator
+    ) -> Donors:
+        """Return some rows as donors, in which a model has filled what is missing."""
+        n_rows, n_features = cells.values.shape
+        size = min(Filling.DONORS, Filling.DONOR_ENTRIES // n_features)
+        drawn = cells.take(_draw_rows(n_rows, max(size, 1), rng))
+
+        rows = _with_guesses(drawn, model)
+        if self.by_direction:
+            rows /= root_mean_squares(HOST, rows)
+        else:
+            rows *= _sizes(drawn, model)
+        return Donors(
+            rows=rows,
+            is_observed=drawn.is_observed.astype(np.float64),
+            share=self.share,
+        )
+
+
+def _with_guesses(cells: TrainingCells, model: LowRankModel) -> np.ndarray:
+    """Return rows over their sizes, with guesses of a model where cells are missing."""
+    guesses = cells.posterior(model).cell_means()
+    return np.where(cells.is_observed, cells.values, guesses)
+
+
+def _sizes(cells: TrainingCells, model: LowRankModel) -> np.ndarray:
+    """Return sizes of rows, as a column, in units of a row of usual scale."""
+    return np.asarray(np.exp(cells.log_sizes - model.log_scale)[:, None])
+
+
+def _choose_donors(
+    trial: _Trial, model: LowRankModel, rng: np.random.Generator
+) -> _DonorChoice:
+    """Return the use of donors that predicts hidden cells best.
+
+    Of flowers the size tells something, of customers the direction alone. The share of
+    the way to what donors say is that of a regression on what they would change.
+    """
+    guesses = _with_guesses(trial.cells, model)
+    errors = (guesses - trial.cells.values)[trial.is_hidden]
+
+    choices = []
+    for by_direction in (True, False):
+        whole = _DonorChoice(by_direction=by_direction, share=1.0, error=np.inf)
+        donors = whole.draw_donors(trial.cells, model, rng)
+        row_sizes = _sizes(trial.cells, model)
+        shifts = donors.shifts(HOST, guesses, row_sizes)[trial.is_hidden]
+
+        share = 0.0
+        square = shifts @ shifts
+        if square > 0:
+            share = float(np.clip(-(shifts @ errors) / square, 0.0, 1.0))
+        error = float(np.sum((errors + share * shifts) ** 2))
+        choices.append(replace(whole, share=share, error=error))
+
+    return min(choices, key=attrgetter("error"))

@@ -415,7 +415,8 @@ class Counting:
     LEAD = 0.06  # in modularity over all clouds, from which there are several
     CLEAR_LEAD = 0.12  # from which that is certain
     # How sure
-    MARGIN = 0.05  # in score over others, with which a number stands out
+    MARGIN = 0.05  # in score over other peaks, with which a number is not doubtful
+    LEAST_LEAD = 0.02  # in score over other numbers, with which one can be certain
     NEARLY_AS_GOOD = 0.15  # in score below the best: such a number is plausible, too
     NEARLY_THE_SAME = 0.25  # of a number: such a one says the same
     CLEAR_GAPS = 0.5  # silhouette of clusters with clear gaps

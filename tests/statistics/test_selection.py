@@ -210,7 +210,7 @@ def test_a_weight_of_two_is_a_row_twice():
     weighted = select_n_clusters(X, sample_weight=weights, random_state=0)
     repeated = select_n_clusters(np.repeat(X, weights, axis=0), random_state=0)
 
-    assert weighted.plausible == repeated.plausible == (5,)
+    assert weighted.n_clusters == repeated.n_clusters == 5
 
     kept = weights > 1
     without = select_n_clusters(X, sample_weight=1.0 * kept, random_state=0)

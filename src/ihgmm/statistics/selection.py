@@ -346,17 +346,21 @@ def _answer(evidence: Sequence[NumberEvidence], lead: float) -> _Answer:
         )
 
     runner_up = _best_of_others(evidence, best)
+    confidence = _confidence(peaks, runner_up, lead)
+
+    # Beside a number that is certain only another peak, such as a level, is plausible.
+    rivals = peaks[1:2]
+    if runner_up is not None and confidence is not Confidence.HIGH:
+        rivals = [runner_up]
     numbers = [best.n_clusters]
-    if runner_up is not None and best.score - runner_up.score < Counting.NEARLY_AS_GOOD:
-        numbers.append(runner_up.n_clusters)
+    for rival in rivals:
+        if best.score - rival.score < Counting.NEARLY_AS_GOOD:
+            numbers.append(rival.n_clusters)
     numbers.append(max(evidence, key=attrgetter("silhouette")).n_clusters)
     if lead < Counting.CLEAR_LEAD:
         numbers = [*numbers[:2], 1]
 
-    return _Answer(
-        plausible=tuple(dict.fromkeys(numbers)),
-        confidence=_confidence(peaks, runner_up, lead),
-    )
+    return _Answer(plausible=tuple(dict.fromkeys(numbers)), confidence=confidence)
 
 
 def _best_of_others(
@@ -383,7 +387,9 @@ def _confidence(
         return Confidence.LOW
 
     has_gaps = best.silhouette >= Counting.CLEAR_GAPS
-    stands_out = runner_up is None or best.score - runner_up.score >= Counting.MARGIN
+    stands_out = (
+        runner_up is None or best.score - runner_up.score >= Counting.LEAST_LEAD
+    )
     if has_gaps and stands_out and lead >= Counting.CLEAR_LEAD:
         return Confidence.HIGH
     return Confidence.MIDDLE

@@ -41,14 +41,15 @@ def error_range(error: float, k: int) -> tuple[float, float]:
     Notes
     -----
     With z as for the expected error, ends are ``c * expit(z')``, and z' is linear in z;
-    that of the upper end falls with ``log(k)``.
+    that of the upper end falls with ``log(k)``. Less doubt than real data show makes
+    the range no smaller.
     """
     if k == 1 or error == 0:
         return 0.0, 0.0
 
     error_of_guess = 1 - 1 / k
     share = (error / error_of_guess - Trust.LEAST) / (Trust.MOST - Trust.LEAST)
-    z = logit(np.clip(share, 1e-6, 0.99))
+    z = logit(np.clip(share, Trust.LEAST_SHARE, 1 - Trust.LEAST_SHARE))
 
     lower_slope, lower_shift = Trust.LOWER
     upper_slope, upper_shift, upper_fall = Trust.UPPER

@@ -54,8 +54,8 @@ class Diagnosis(Result):
     stability: float
     cluster_stability: np.ndarray  #: the same of each cluster; NaN for one or two rows
     doubt: float  #: mean probability that these fits give to other labels
-    #: Share of labels expected to differ from the classes you have in mind. On real data
-    #: some do even where nothing is in doubt.
+    #: Share of labels expected to differ from the classes you have in mind: on real
+    #: data some do even where nothing is in doubt.
     expected_error: float
     error_range: tuple[float, float]  #: of that, in four of five real data sets
     certainty: np.ndarray  #: probability that the label of each row is right

@@ -25,9 +25,9 @@ TRUST_WORDS = (
     "keeps: labels that fits to other rows repeat, also by a hair's breadth",
     "as clear: real data with known classes, of as many clusters, that such fits were",
     "    as sure of; in four of five such sets the share of wrong labels was in the",
-    "    range, also where classes are not what the clusters are",
-    "certainty: how likely a label is right; on average it is the share expected to be",
-    "    right, which also decides the verdict, unless fits keep too few labels",
+    "    range, also where classes are not what the clusters are; certainty has the",
+    "    mean of the share expected to be right, rows aside that are zero or were given",
+    "    a label, and the verdict goes by it, unless fits keep too few labels",
 )
 MOST_NAMED_CLUSTERS = 5
 

@@ -26,8 +26,8 @@ TRUST_WORDS = (
     "as clear: real data with known classes, of as many clusters, that such fits were",
     "    as sure of; in four of five such sets the share of wrong labels was in the",
     "    range, also where classes are not what the clusters are; certainty has the",
-    "    mean of the share expected to be right, rows aside that are zero or were given",
-    "    a label, and the verdict goes by it, unless fits keep too few labels",
+    "    mean of the share expected to be right, rows aside that are zero or were",
+    "    given a label, and the verdict goes by it, unless fits keep too few labels",
 )
 MOST_NAMED_CLUSTERS = 5
 

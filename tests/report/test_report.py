@@ -175,7 +175,7 @@ def test_sure_rows_are_relied_on_where_there_are_some(noise, any_sure):
 
 @pytest.mark.filterwarnings("ignore::ihgmm.UnstableLabelsWarning")
 def test_uncertain_rows_of_separated_clusters_are_explained():
-    X, _ = make_ihgmm(120, 60, 2, separation_constant=0.15, random_state=0)
+    X, _ = make_ihgmm(120, 60, 2, separation_constant=0.2, random_state=0)
     model = IhSC(2, random_state=0).fit(X)
     diagnosis = diagnose(X, model)
 
@@ -193,7 +193,7 @@ def test_clusters_of_given_labels():
     assert "IhSC(n_clusters=8, random_state=0)" in page
     assert "Clusters are numbered from 0.</p>" in page
     assert "The labels are those given: the fit chose none." in page
-    assert f"without these labels, find {stability:.1%} of them" in page
+    assert f"without these labels, finds {stability:.1%}." in page
 
 
 def test_few_of_many_columns_are_named():
@@ -498,7 +498,14 @@ def test_kinds_of_data(X, model):
 @pytest.mark.parametrize("verdict", list(Verdict))
 def test_page_has_words_for_every_verdict(verdict):
     diagnosis = SimpleNamespace(
-        stability=0.5, n_given=0, uncertain_share=0.0, certain_from=0.9
+        verdict=verdict,
+        n_clusters=2,
+        stability=0.5,
+        largest_share=0.5,
+        error_range=(0.1, 0.4),
+        n_given=0,
+        uncertain_share=0.0,
+        certain_from=0.9,
     )
     facts = SimpleNamespace(
         method="IhSC", recipe="default", snippets=None, diagnosis=diagnosis

@@ -42,15 +42,17 @@ def test_diagnosis_of_a_fit_takes_its_roots():
     assert diagnose(X, as_given).stability == diagnose(X, as_given.labels_).stability
 
 
-def test_expected_error_of_rooted_counts_is_about_right():
-    gaps = []
-    for seed in range(4):
-        X, kinds, _, _ = sample(seed)
-        model = IhSC(4).fit(X)
-        rate = misclassification_rate(kinds, model.labels_)
-        gaps.append(diagnose(X, model).expected_error - rate)
+@pytest.mark.parametrize("seed", range(4))
+def test_errors_of_rooted_counts_are_in_the_range(seed):
+    X, kinds, _, _ = sample(seed)
+    model = IhSC(4).fit(X)
+    diagnosis = diagnose(X, model)
+    lower, upper = diagnosis.error_range
+    rate = misclassification_rate(kinds, model.labels_)
 
-    assert np.abs(np.mean(gaps)) < 0.04
+    assert lower - 0.005 < rate < upper
+    # Simulated counts have no classes beside their clusters, as real ones may.
+    assert rate < diagnosis.expected_error < rate + 0.15
 
 
 def test_stability_of_a_fit_takes_its_roots():

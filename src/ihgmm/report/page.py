@@ -248,7 +248,7 @@ def _templates() -> Any:
         dark=DARK,
         shown=partial(shorten, longest=120),
         class_words=class_words,
-        wrong_labels=words.wrong_labels,
+        trust_reason=words.trust_reason,
         refuse_verdict=_refuse_verdict,
     )
     return pages

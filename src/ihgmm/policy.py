@@ -400,9 +400,7 @@ class Counting:
     NEIGHBORS = 10  # of a row, at least
     ROWS_A_NEIGHBOR = 60  # one in so many of many rows
     # The score
-    RESOLUTION = (
-        0.6  # of the links that chance gives; 1 sees more parts, 0 a single one
-    )
+    RESOLUTION = 0.6  # of links by chance; 1 sees more parts, 0 a single one
     GAPS = 1 / 3  # of the silhouette, beside links
     # One cluster or several
     CLOUDS = 3  # without clusters, to compare with

@@ -114,6 +114,8 @@ def fitted(model: Any, name: str, picture: str) -> np.ndarray:
     remedy = "give a fitted model that has, such as IhSC"
     if name in ("embedding_", "memberships_"):  # for which data stand in
         remedy = f"give the data as well: {picture}(X, model)"
+    if name == "selection_":
+        remedy = "fit it with n_clusters='auto', or give select_n_clusters(X)"
     raise TypeError(f"{picture} needs {name}, and {class_name} has none; {remedy}.")
 
 

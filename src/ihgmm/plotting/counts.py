@@ -34,7 +34,10 @@ def plot_count(source: Any, *, ax: Axes | None = None) -> Axes:
     if not isinstance(source, ClusterCount):
         count = fitted(source, "selection_", "plot_count")
     if not count.evidence:
-        raise ValueError("This count tried no number: there were too few rows.")
+        raise ValueError(
+            "This count tried no number of clusters beyond one; give more rows, or a "
+            "larger max_clusters."
+        )
     ax = draw.given_or_new(ax, (6.0, 4.0))
 
     numbers = [evidence.n_clusters for evidence in count.evidence]

@@ -449,7 +449,9 @@ def test_a_count_of_an_older_version_is_left_out(path):
         header["version"] = 7
         (step,) = header["model"][0].values()
         tree = {"ClusterTree": {"n_rows": 90, "levels": [3]}}
-        step["selection_"] = {"ClusterCount": {"n_clusters": 3, "rank": 3, "tree": tree}}
+        step["selection_"] = {
+            "ClusterCount": {"n_clusters": 3, "rank": 3, "tree": tree}
+        }
 
     rewritten(path, change)
     loaded = load_model(path)

@@ -630,7 +630,9 @@ def test_the_evidence_for_each_number_is_shown(X):
     scores = np.array([one.score for one in count.evidence])
     heights = np.array([float(height) for _, height in bars])
 
-    assert [k for k, (name, _) in zip(numbers, bars, strict=True) if name == "lead"] == [3]
+    assert [
+        k for k, (name, _) in zip(numbers, bars, strict=True) if name == "lead"
+    ] == [3]
     assert np.argmax(heights) == numbers.index(3)
 
     # Heights are scores, in another unit.

@@ -7,7 +7,9 @@ from numpy.testing import assert_allclose
 from sklearn.datasets import load_digits, load_wine
 from sklearn.preprocessing import scale
 
-from ihgmm import ClusterCountWarning, IhSC, make_ihgmm, select_n_clusters
+from ihgmm import IhSC, make_ihgmm, select_n_clusters
+from ihgmm.matrix import as_matrix
+from ihgmm.statistics.selection import count_clusters
 
 ROWS = {
     "clear": make_ihgmm(240, 60, 4, random_state=0)[0],
@@ -18,10 +20,14 @@ ROWS = {
 }
 
 
+def count_of(X, **options):
+    return select_n_clusters(X, max_clusters=8, random_state=0, **options)
+
+
 @pytest.fixture(scope="module")
 def counts():
     """Return the number of clusters of each of these rows, as they are."""
-    return {name: select_n_clusters(X, random_state=0) for name, X in ROWS.items()}
+    return {name: count_of(X) for name, X in ROWS.items()}
 
 
 def check_same(result, expected):
@@ -42,14 +48,14 @@ def check_same(result, expected):
 def test_order_of_rows_is_no_matter(name, counts):
     order = np.random.default_rng(1).permutation(len(ROWS[name]))
 
-    check_same(select_n_clusters(ROWS[name][order], random_state=0), counts[name])
+    check_same(count_of(ROWS[name][order]), counts[name])
 
 
 @pytest.mark.parametrize("name", ["clear", "noise", "wine"])
 def test_scales_of_rows_are_no_matter(name, counts):
     X = ROWS[name]
     powers = 2.0 ** np.random.default_rng(1).integers(-3, 4, (len(X), 1))
-    result = select_n_clusters(powers * X, random_state=0)
+    result = count_of(powers * X)
 
     # Weights of rows in the fit depend on lengths, and what counts on angles alone.
     assert result.n_clusters == counts[name].n_clusters
@@ -58,7 +64,7 @@ def test_scales_of_rows_are_no_matter(name, counts):
 
 
 def test_the_unit_of_all_rows_is_no_matter(counts):
-    check_same(select_n_clusters(1e150 * ROWS["wine"], random_state=0), counts["wine"])
+    check_same(count_of(1e150 * ROWS["wine"]), counts["wine"])
 
 
 @pytest.mark.parametrize("name", ["clear", "noise"])
@@ -70,11 +76,11 @@ def test_rows_of_zeros_are_left_out(name, n_zero, counts):
 
     assert len(with_zeros) == len(X) + n_zero
 
-    check_same(select_n_clusters(with_zeros, random_state=0), counts[name])
+    check_same(count_of(with_zeros), counts[name])
 
 
 def test_nothing_but_rows_of_zeros_is_one_cluster():
-    count = select_n_clusters(np.zeros((40, 5)), random_state=0)
+    count = count_of(np.zeros((40, 5)))
 
     assert (count.n_clusters, count.n_rows, count.evidence) == (1, 0, ())
     assert count.is_doubtful
@@ -83,36 +89,32 @@ def test_nothing_but_rows_of_zeros_is_one_cluster():
     X = np.zeros((40, 60))
     X[:15] = ROWS["clear"][:15]
 
-    assert select_n_clusters(X, random_state=0).evidence == ()
+    assert count_of(X).evidence == ()
 
     X[15] = ROWS["clear"][15]
 
-    assert select_n_clusters(X, random_state=0).evidence != ()
+    assert count_of(X).evidence != ()
 
 
 def test_of_many_rows_a_thousand_are_drawn():
     X, _ = make_ihgmm(3_000, 40, 4, random_state=0, return_params=False)
-    for seed in range(3):
-        count = select_n_clusters(X, random_state=seed)
-        assert (count.n_rows, count.n_clusters) == (1_000, 4)
-        assert str(count) == str(select_n_clusters(X, random_state=seed))
+    count = count_of(X)
 
-    # Ten for each cluster that may be found.
-    count = select_n_clusters(X, max_clusters=120, random_state=0)
+    assert (count.n_rows, count.n_clusters) == (1_000, 4)
+    assert str(count) == str(count_of(X))
 
-    assert (count.n_rows, count.n_clusters) == (1_200, 4)
-    assert max(one.n_clusters for one in count.evidence) <= 120
+    # More where many clusters may be found: ten for each.
+    A = as_matrix(X)
+    for max_rows, n_rows in ((100, 120), (200, 200)):
+        rng = np.random.default_rng(0)
+        count = count_clusters(A, rng, max_clusters=12, max_rows=max_rows)
+        assert (count.n_rows, count.n_clusters) == (n_rows, 4)
 
 
-@pytest.mark.parametrize("name", ["clear", "noise"])
-def test_an_estimator_counts_as_the_function_does(name, counts):
-    model = IhSC("auto", random_state=0)
-    if counts[name].n_clusters == 1:
-        with pytest.warns(ClusterCountWarning, match="All rows are put in one cluster"):
-            model.fit(ROWS[name])
-    else:
-        model.fit(ROWS[name])
+def test_an_estimator_counts_as_the_function_does():
+    X = ROWS["clear"]
+    model = IhSC("auto", random_state=0).fit(X)
 
-    check_same(model.selection_, counts[name])
+    check_same(model.selection_, select_n_clusters(X, random_state=0))
 
-    assert model.n_clusters_ == counts[name].n_clusters
+    assert model.n_clusters_ == 4

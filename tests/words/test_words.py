@@ -15,6 +15,7 @@ from nested_rows import nested
 import ihgmm
 from ihgmm import IhSC, cluster_tree, diagnose, make_ihgmm, select_n_clusters
 from ihgmm._display import Result, describe
+from ihgmm.matrix import as_matrix
 from ihgmm.statistics.cautions import (
     Caution,
     OneValueColumn,
@@ -23,6 +24,7 @@ from ihgmm.statistics.cautions import (
     ZeroRows,
 )
 from ihgmm.statistics.selection import ClusterCount, Confidence
+from ihgmm.statistics.tree_building import tree_of_rows
 from ihgmm.words.counts import (
     count_headline,
     evidence_rows,
@@ -73,7 +75,8 @@ def test_figures_are_those_of_the_results(sample):
 
 
 def test_a_tree(sample):
-    tree = cluster_tree(nested(0)[0], random_state=0)
+    rng = np.random.default_rng(0)
+    tree = tree_of_rows(as_matrix(nested(0)[0]), n_clusters=9, max_clusters=50, rng=rng)
     rows = [*split_rows(tree, tree.splits)]
 
     assert [row[0] for row in rows] == [split.n_clusters for split in tree.splits]
@@ -92,24 +95,23 @@ def test_a_tree(sample):
 
 
 @pytest.fixture(scope="module")
-def nested_count():
-    return select_n_clusters(nested(0)[0], random_state=0)
+def count_of_three():
+    X, _ = make_ihgmm(120, 12, 3, random_state=0)
+    return select_n_clusters(X, random_state=0)
 
 
-def test_a_number_of_clusters_in_few_words(nested_count):
+def test_a_number_of_clusters_in_few_words(count_of_three):
     def count_of(k, *others, confidence=Confidence.LOW, most=50, **parts):
-        count = replace(nested_count, n_clusters=k, plausible=(k, *others), **parts)
+        count = replace(count_of_three, n_clusters=k, plausible=(k, *others), **parts)
         return replace(count, confidence=confidence, max_clusters=most)
 
-    assert count_headline(nested_count) == "9 clusters"
+    assert count_headline(count_of_three) == "3 clusters"
 
-    evidence = nested_count.evidence_for(9)
-    confidence = nested_count.confidence.value
-    text = str(replace(nested_count, plausible=(9,)))
+    evidence = count_of_three.evidence_for(3)
 
-    assert text == (
-        f"9 clusters, with {confidence} confidence: {evidence.links_inside:.0%} of the "
-        "links between neighbours stay inside clusters, where chance would leave "
+    assert str(count_of_three) == (
+        f"3 clusters, with high confidence: {evidence.links_inside:.0%} of the links "
+        "between neighbours stay inside clusters, where chance would leave "
         f"{evidence.links_by_chance:.0%}."
     )
     assert count_headline(count_of(3, 4, 2)) == "perhaps 3 clusters, or 4 or 2"
@@ -128,8 +130,8 @@ def test_a_number_of_clusters_in_few_words(nested_count):
     assert "stopped at max_clusters=3; there may be more." in str(count_of(3, most=3))
 
 
-def test_one_cluster_in_few_words(nested_count):
-    one = replace(nested_count, n_clusters=1, plausible=(1,), confidence=Confidence.HIGH)
+def test_one_cluster_in_few_words(count_of_three):
+    one = replace(count_of_three, n_clusters=1, plausible=(1,))
 
     assert count_headline(one) == "1 cluster"
     assert str(one) == (
@@ -154,15 +156,15 @@ def test_one_cluster_in_few_words(nested_count):
     assert str(only_one).endswith("stopped at max_clusters=1; there may be more.")
 
 
-def test_the_evidence_for_each_number(nested_count):
-    count = replace(nested_count, plausible=(9, 3))
+def test_the_evidence_for_each_number(count_of_three):
+    count = replace(count_of_three, plausible=(3, 9))
     rows = [*evidence_rows(count)]
     leads = count.clouds.leads
 
     assert list(evidence_words())[:4] == ["inside", "by chance", "silhouette", "score"]
     assert {len(row) for row in rows} == {2 + len(evidence_words())}
     assert [row[0] for row in rows] == [one.n_clusters for one in count.evidence]
-    assert {row[0]: row[-1] for row in rows if row[-1]} == {3: "yes", 9: "best"}
+    assert {row[0]: row[-1] for row in rows if row[-1]} == {3: "best", 9: "yes"}
 
     for row, one in zip(rows, count.evidence, strict=True):
         k, inside, by_chance, silhouette, score, lead, _ = row
@@ -176,7 +178,7 @@ def test_the_evidence_for_each_number(nested_count):
     score = inside - 0.6 * by_chance + silhouette / 3
 
     assert score == pytest.approx(rows[-1][4])
-    assert max(rows, key=lambda row: row[4])[0] == 9
+    assert max(rows, key=lambda row: row[4])[0] == 3
     assert count.lead == max(leads.values())
 
 

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from ihgmm._parameters import option
 from ihgmm.plotting import _axes as draw
 from ihgmm.plotting._axes import Axes
 from ihgmm.plotting._clusters import fitted
@@ -36,7 +37,7 @@ def plot_count(source: Any, *, ax: Axes | None = None) -> Axes:
     if not count.evidence:
         raise ValueError(
             "This count tried no number of clusters beyond one; give more rows, or a "
-            "larger max_clusters."
+            f"larger {option('max_clusters')}."
         )
     ax = draw.given_or_new(ax, (6.0, 4.0))
 

@@ -18,10 +18,11 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from command_line import clusters, document, fail, good, invoke, read, write
+from nested_rows import nested
 from sklearn.datasets import load_wine
 from sklearn.preprocessing import StandardScaler
 
-from ihgmm import IhSC, select_n_clusters
+from ihgmm import IhSC, make_ihgmm, select_n_clusters
 from ihgmm.cli.commands import COMMANDS
 from ihgmm.storage import save_model
 
@@ -236,7 +237,7 @@ def test_choose_k(folder):
     assert "600 rows, 200 features: 4 clusters" in text
     assert "4 clusters, with high confidence: " in text
 
-    X, _ = load_dataset("demo")
+    X, _ = make_ihgmm(600, 200, 4, scale_ratio=20.0, random_state=0)
     count = select_n_clusters(X, random_state=0)
     table = evidence(text)
 
@@ -273,7 +274,7 @@ def test_choose_k_of_few_rows_has_no_table(folder):
     write("few.csv", np.random.default_rng(0).uniform(size=(12, 5)), None)
     text = good("choose-k", "few.csv")
 
-    assert "12 rows, 5 features: perhaps 1 cluster" in text or "1 cluster" in text
+    assert "12 rows, 5 features: 1 cluster" in text
     assert "One cluster: there are too few rows to look for several." in text
     assert not any(line.startswith("clusters") for line in text.splitlines())
     assert document("choose-k", "few.csv")["evidence"] == []
@@ -312,16 +313,24 @@ def test_choose_k_in_json(folder):
 
 
 def test_a_doubtful_number_is_said_where_little_is(folder):
-    write("even.csv", np.random.default_rng(0).uniform(size=(60, 6)), None)
-    expected = document("choose-k", "even.csv", "--prepare", "none")
+    X, *_ = nested(0, types=2, kinds=2, n=64, p=30)
+    np.save("nested.npy", X)
+    expected = document("choose-k", "nested.npy")
 
     assert expected["confidence"] == "low"
+    assert {*expected["plausible"]} == {2, 4}
 
-    result = invoke("choose-k", "even.csv", "--prepare", "none", "-q")
-    k, *others = expected["plausible"]
+    result = invoke("choose-k", "nested.npy", "-q")
+    k, other = expected["plausible"]
 
     assert result.stdout == f"{k}\n"
-    assert result.stderr.startswith(f"warning: perhaps {k} clusters, or {others[0]}")
+    assert result.stderr.startswith(f"warning: perhaps {k} clusters, or {other}. ")
+
+    text = good("choose-k", "nested.npy")
+    table = evidence(text)
+
+    assert f"64 rows, 30 features: perhaps {k} clusters, or {other}" in text
+    assert [table[k][-1], table[other][-1]] == ["best", "yes"]
 
 
 def test_labels_of_noise_are_told_also_where_little_is():
@@ -498,7 +507,8 @@ def test_messages_of_the_package_name_options_as_the_shell_has_them():
 
 
 def test_a_doubtful_number_comes_with_the_command_that_shows_why(folder):
-    write("a b.csv", np.random.default_rng(0).uniform(size=(60, 6)), None)
+    X, *_ = nested(0, types=2, kinds=2, n=64, p=30)
+    write("a b.csv", np.insert(X, [1, 1], 100.0, axis=1), None)
     options = ("--drop-columns", "f1", "--drop-columns", "f2", "--prepare", "none")
     options += ("--columns-as", "given")
     text = invoke("fit", "a b.csv", "-k", "auto", *options).stdout

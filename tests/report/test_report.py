@@ -596,10 +596,7 @@ def test_bad_input_is_named_and_leaves_the_old_file(X, model, tmp_path):
 def test_a_doubtful_number_is_in_the_verdict(page):
     assert "doubtful" not in page
 
-    rng = np.random.default_rng(2)
-    patterns = rng.dirichlet(np.full(7, 0.5), 5)
-    X = patterns[rng.integers(0, 5, 150)] * rng.lognormal(0, 0.8, (150, 1))
-    X *= rng.lognormal(0, 0.5, X.shape)
+    X, *_ = nested(0, types=2, kinds=2, n=64, p=30)
     model = IhSC("auto", random_state=0).fit(X)
     verdict = '<p class="verdict fair">The number of clusters is doubtful: '
 

@@ -1,4 +1,4 @@
-"""The number of clusters is that of the rows, whatever their order, scale and number."""
+"""The number of clusters is that of the rows, in any order and of any scale."""
 
 import numpy as np
 import pytest

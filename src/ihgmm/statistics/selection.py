@@ -173,9 +173,12 @@ def select_n_clusters(
     Rows are linked to their nearest ones by angle. The clusters of the default are
     found for each number. Most links stay in clusters that are parts of the data: the
     best number is the one whose clusters keep the most links, beyond what chance gives,
-    and have gaps between them. The answer is 1 where rows, or their roots if no entry is
-    negative, are hardly more parted than a Gaussian cloud of their mean and covariance. Of more than 1,000 rows so many are
-    drawn, or ten for each of ``max_clusters``: small clusters can be missed.
+    and have gaps between them.
+
+    The answer is 1 where rows, or their roots if no entry is negative, are hardly more
+    parted than a Gaussian cloud of their mean and covariance. Of more than 1,000 rows
+    so many are drawn, or ten for each of ``max_clusters``: small clusters can be
+    missed.
     :doc:`/statistics` has the formulas and how often it is right.
 
     Examples

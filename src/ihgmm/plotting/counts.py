@@ -7,7 +7,7 @@ import numpy as np
 from ihgmm._parameters import option
 from ihgmm.plotting import _axes as draw
 from ihgmm.plotting._axes import Axes
-from ihgmm.plotting._clusters import fitted
+from ihgmm.plotting._clusters import fitted, learnt
 from ihgmm.statistics.selection import ClusterCount
 from ihgmm.words.counts import count_headline
 from ihgmm.words.phrases import counted
@@ -33,7 +33,7 @@ def plot_count(source: Any, *, ax: Axes | None = None) -> Axes:
     """
     count = source
     if not isinstance(source, ClusterCount):
-        count = fitted(source, "selection_", "plot_count")
+        count = learnt(source, "selection_", "plot_count")
     if not count.evidence:
         raise ValueError(
             "This count tried no number of clusters beyond one; give more rows, or a "

@@ -410,6 +410,7 @@ class Counting:
     LEAD = 0.06  # in modularity over all clouds, from which there are several
     CLEAR_LEAD = 0.12  # from which that is certain
     # How sure
+    PROMINENT = 0.02  # rise in score over numbers between, of a peak beside the best
     MARGIN = 0.05  # in score over other peaks, with which a number is not doubtful
     LEAST_LEAD = 0.02  # in score over other numbers, with which one can be certain
     NEARLY_AS_GOOD = 0.15  # in score below the best: such a number is plausible, too

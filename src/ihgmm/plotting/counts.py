@@ -4,9 +4,10 @@ from typing import Any
 
 import numpy as np
 
+from ihgmm._parameters import option
 from ihgmm.plotting import _axes as draw
 from ihgmm.plotting._axes import Axes
-from ihgmm.plotting._clusters import fitted
+from ihgmm.plotting._clusters import fitted, learnt
 from ihgmm.statistics.selection import ClusterCount
 from ihgmm.words.counts import count_headline
 from ihgmm.words.phrases import counted
@@ -32,9 +33,12 @@ def plot_count(source: Any, *, ax: Axes | None = None) -> Axes:
     """
     count = source
     if not isinstance(source, ClusterCount):
-        count = fitted(source, "selection_", "plot_count")
+        count = learnt(source, "selection_", "plot_count")
     if not count.evidence:
-        raise ValueError("This count tried no number: there were too few rows.")
+        raise ValueError(
+            "This count tried no number of clusters beyond one; give more rows, or a "
+            f"larger {option('max_clusters')}."
+        )
     ax = draw.given_or_new(ax, (6.0, 4.0))
 
     numbers = [evidence.n_clusters for evidence in count.evidence]

@@ -294,7 +294,7 @@ def test_count_of_one_cluster():
     noise = np.random.default_rng(0).normal(size=(80, 40))
     ax = plot_count(select_n_clusters(noise, random_state=0))
 
-    assert ax.get_title() == "1 cluster (confidence high)"
+    assert ax.get_title() == "1 cluster (confidence middle)"
     assert not ax.texts
 
 

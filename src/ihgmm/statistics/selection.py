@@ -339,10 +339,9 @@ def _answer(evidence: Sequence[NumberEvidence], lead: float) -> _Answer:
     best = peaks[0]
     if lead < Counting.LEAD:
         # One cloud would look like this, or nearly so.
-        is_clear = lead < 0
         return _Answer(
-            plausible=(1,) if is_clear else (1, best.n_clusters),
-            confidence=Confidence.HIGH if is_clear else Confidence.MIDDLE,
+            plausible=(1,) if lead < 0 else (1, best.n_clusters),
+            confidence=Confidence.MIDDLE,
         )
 
     runner_up = _best_of_others(evidence, best)

@@ -18,6 +18,8 @@ def digits():
     count = select_n_clusters(load_digits().data, random_state=0)
     figure, ax = plt.subplots(figsize=(7.5, 4.6), layout="constrained")
     plot_count(count, ax=ax)
+    ax.set_ylim(0, 1.4)
+    ax.legend(loc="upper left", fontsize="small")
     return figure
 
 

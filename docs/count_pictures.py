@@ -34,7 +34,7 @@ def long_class(rng):
     """Return a long bent class and a round one, in a plane."""
     angles = rng.uniform(0, np.pi, 240)
     long = np.column_stack([np.cos(angles), np.sin(angles)])
-    places = np.vstack([long, np.zeros((120, 2))]) + [0, -0.4]
+    places = np.vstack([long, np.zeros((120, 2))]) + np.array([0, -0.4])
     return places + 0.08 * rng.standard_normal((360, 2)), np.repeat([0, 1], [240, 120])
 
 

@@ -2,10 +2,10 @@
 How many clusters
 =================
 
-Each row is linked to the rows that are nearest by angle. A number of clusters is good if
-most links stay inside its clusters, and if there are gaps between them. Clouds without
-clusters show what chance would give. Nested clusters have several good numbers, and a
-tree shows how they merge.
+Each row is linked to the rows that are nearest by angle. A number of clusters is good
+if most links stay inside its clusters, and if there are gaps between them. Clouds
+without clusters show what chance would give. Nested clusters have several good numbers,
+and a tree shows how they merge.
 """
 
 import matplotlib.pyplot as plt

@@ -40,6 +40,7 @@ def plot_count(source: Any, *, ax: Axes | None = None) -> Axes:
             f"larger {option('max_clusters')}."
         )
     ax = draw.given_or_new(ax, (6.0, 4.0))
+    ax.margins(y=0.12)  # for numbers above the dots
 
     numbers = [evidence.n_clusters for evidence in count.evidence]
     scores = [evidence.score for evidence in count.evidence]

@@ -423,7 +423,7 @@ class Levels:
 
     ROWS = 2_000  # to draw, at most
     LEAVES = (2, 3)  # for each cluster that was counted, and more
-    LEAST_LEAVES = 6
+    LEAST_LEAVES = 6  # of any tree
     ROWS_A_LEAF = 5  # at least
     HALVINGS = (6, 2)  # of few and of many rows, two trees each
     MANY_ROWS = 1_000  # whose halves vary less

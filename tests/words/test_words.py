@@ -173,9 +173,9 @@ def test_the_evidence_for_each_number(count_of_three):
         assert lead == leads.get(k)
 
     # The words say how the score is made of the other columns.
-    assert "inside - 0.6 x by chance + silhouette / 3" in evidence_words()["score"]
+    assert "inside - 0.5 x by chance + silhouette / 3" in evidence_words()["score"]
 
-    score = inside - 0.6 * by_chance + silhouette / 3
+    score = inside - 0.5 * by_chance + silhouette / 3
 
     assert score == pytest.approx(rows[-1][4])
     assert max(rows, key=lambda row: row[4])[0] == 3

@@ -47,7 +47,9 @@ def plot_count(source: Any, *, ax: Axes | None = None) -> Axes:
     modularity = [evidence.modularity for evidence in count.evidence]
     gaps = [evidence.silhouette for evidence in count.evidence]
     ax.plot(numbers, scores, "o-", color=draw.color(0, ax), label="score", ms=4)
-    ax.plot(numbers, modularity, "-", color=draw.color(1, ax), label="modularity")
+    ax.plot(
+        numbers, modularity, "-", color=draw.color(1, ax), label="links beyond chance"
+    )
     ax.plot(numbers, gaps, ":", color=draw.color(2, ax), label="silhouette")
     _draw_clouds(ax, count)
     _mark_plausible(ax, count)
@@ -91,7 +93,7 @@ def _draw_clouds(ax: Axes, count: ClusterCount) -> None:
         means,
         "--",
         color=draw.NEUTRAL,
-        label="modularity of clouds without clusters",
+        label="links beyond chance, clouds without clusters",
     )
 
 

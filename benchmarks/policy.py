@@ -58,8 +58,15 @@ def of_diagnosis(draw: Draw) -> Answer:
 
 def of_count(draw: Draw) -> Answer:
     count = ihgmm.select_n_clusters(draw.X, random_state=0)
-    support = [split.support for split in count.tree.splits] if count.tree else [0.0]
+    scores = [evidence.score for evidence in count.evidence]
     decisions = np.array([f"{count.n_clusters} {count.confidence.value}"])
+    return decisions, np.array([count.lead, max(scores, default=0.0)])
+
+
+def of_tree(draw: Draw) -> Answer:
+    tree = ihgmm.cluster_tree(draw.X, random_state=0)
+    support = [split.support for split in tree.splits]
+    decisions = np.array([f"{tree.levels}"])
     return decisions, np.array([max(support, default=0.0)])
 
 
@@ -81,6 +88,7 @@ QUESTIONS: dict[str, Callable[[Draw], Answer]] = {
     "Trust": of_diagnosis,
     "Cautions": of_diagnosis,
     "Counting": of_count,
+    "Levels": of_tree,
 }
 
 

@@ -2,17 +2,17 @@
 How many clusters
 =================
 
-Random signs on the entries of the data destroy a pattern that rows share and leave
-noise as it was. Eigenvalues that stand out from such copies count the patterns. Along
-these directions a tree of clusters is grown, and trees of halves of the rows show at
-which numbers of clusters it is stable. Nested clusters have several such levels.
+Each row is linked to the rows that are nearest by angle. A number of clusters is good
+if most links stay inside its clusters, and if there are gaps between them. Clouds
+without clusters show what chance would give. Nested clusters have several good numbers,
+and a tree shows how they merge.
 """
 
 import matplotlib.pyplot as plt
 import numpy as np
 
-from ihgmm import make_ihgmm, select_n_clusters
-from ihgmm.plotting import plot_scree, plot_tree
+from ihgmm import IhSC, cluster_tree, make_ihgmm, select_n_clusters
+from ihgmm.plotting import plot_count, plot_tree
 
 # %%
 # Five patterns over 200 features, in sizes from 1 to 10; the smallest cluster is small.
@@ -23,43 +23,30 @@ five = select_n_clusters(X, random_state=0)
 print("five patterns:", five)
 
 # %%
-# Pure noise, with a different level in every row, has no structure.
+# Pure noise, with a different level in every row, has no parts: the answer is 1.
 rng = np.random.default_rng(0)
 noise = rng.standard_normal((500, 200)) * rng.uniform(0.5, 1.5, (500, 1))
-print("noise:", select_n_clusters(noise, random_state=0))
+none = select_n_clusters(noise, random_state=0)
+print("noise:", none)
 
 # %%
-# Three kinds of rows, and three clusters in each kind: the tree has two levels.
-# ``labels(3)`` and ``labels(9)`` are the clusters there.
+# Three kinds of rows, and three clusters in each kind. A fit with more clusters than
+# these gives a tree with two levels; ``labels(3)`` and ``labels(9)`` are the clusters
+# there.
 axes_of_kinds = np.linalg.qr(rng.standard_normal((100, 12)))[0].T
 patterns = 10 * np.repeat(axes_of_kinds[:3], 3, axis=0) + 5 * axes_of_kinds[3:]
 X = rng.lognormal(0, 0.4, (450, 1)) * np.tile(patterns, (50, 1))
 X += rng.standard_normal(X.shape)
-nested = select_n_clusters(X, random_state=0)
+nested = cluster_tree(IhSC(12).fit(X), random_state=0)
 print("nested:", nested)
-print(nested.tree)
-
-# %%
-# Four patterns that are mixtures of two: the rank is 2, and there are 4 clusters. So
-# directions alone do not count clusters, and halves of the rows agree on four.
-basis = rng.standard_normal((2, 60)) / 4
-angles = np.deg2rad([0, 30, 60, 90])
-mixtures = np.column_stack([np.cos(angles), np.sin(angles)]) @ basis
-X, _ = make_ihgmm(
-    600, centers=mixtures, scale_ratio=5, noise_levels=(0.1, 0.3), random_state=0
-)
-mixed = select_n_clusters(X, random_state=0)
-print("mixtures:", mixed)
 
 figure, axes = plt.subplots(1, 3, figsize=(13, 4.2), layout="constrained")
-plot_scree(five, ax=axes[0])
+plot_count(five, ax=axes[0])
 axes[0].set_title(f"five patterns: {five.n_clusters} found")
-plot_tree(nested.tree, ax=axes[1])
+plot_count(none, ax=axes[1])
+axes[1].set_title(f"noise: {none.n_clusters} found")
+plot_tree(nested, ax=axes[2])
 levels = " and ".join(f"{k}" for k in nested.levels)
-axes[1].set_title(f"three kinds of three clusters: levels {levels}")
-plot_tree(mixed.tree, ax=axes[2])
-axes[2].set_title(
-    f"four mixtures of two: rank {mixed.rank}, {mixed.n_clusters} clusters"
-)
+axes[2].set_title(f"three kinds of three clusters: levels {levels}")
 
 plt.show()

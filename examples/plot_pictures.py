@@ -2,7 +2,7 @@
 Pictures of a clustering
 ========================
 
-A fit is a few arrays. ``ihgmm.plotting`` draws them: how many clusters stand out, how
+A fit is a few arrays. ``ihgmm.plotting`` draws them: how many clusters there are, how
 far they are apart, how sure the labels are, and what tells one cluster from another.
 """
 
@@ -12,9 +12,9 @@ from ihgmm import IhSC, make_ihgmm, select_n_clusters, top_features
 from ihgmm.plotting import (
     plot_confidence,
     plot_confusion,
+    plot_count,
     plot_embedding,
     plot_scales,
-    plot_scree,
     plot_top_features,
 )
 
@@ -30,11 +30,11 @@ model = IhSC(count.n_clusters, random_state=0).fit(X)
 # Every function draws on the axes it is given and returns them; without ``ax`` it makes
 # a figure of its own, as wide as the number of clusters needs.
 figure, places = plt.subplots(2, 3, figsize=(13.5, 7.6), layout="constrained")
-(scree, scales, embedding), (features, confidence, confusion) = places
+(number, scales, embedding), (features, confidence, confusion) = places
 
-# Above: six eigenvalues rise from the noise; how scales are spread in each cluster; and
-# the rows on the sphere, seen so that each cluster has a place of its own.
-plot_scree(count, ax=scree)
+# Above: what speaks for each number of clusters; how scales are spread in each cluster;
+# and the rows on the sphere, seen so that each cluster has a place of its own.
+plot_count(count, ax=number)
 plot_scales(model, ax=scales)
 plot_embedding(model, ax=embedding)
 

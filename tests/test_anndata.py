@@ -220,6 +220,8 @@ def test_files_keep_all_of_it(tmp_path):
         expected = adata.uns["ihsc"]["selection"].copy()
         assert_array_equal(selection.pop("plausible"), expected.pop("plausible"))
         assert selection == expected
+        assert {*selection} == {"lead", "summary", "confidence"}
+        assert selection["summary"].startswith("3 clusters, with ")
         assert_array_equal(loaded.uns["part"]["centers"], adata.uns["part"]["centers"])
 
     assert adata.uns["ihsc"]["params"]["random_state"] == 0

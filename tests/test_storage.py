@@ -439,6 +439,29 @@ def test_models_of_roots_keep_them(path):
     assert_array_equal(loaded.cluster_centers_, model.cluster_centers_)
 
 
+def test_a_count_of_an_older_version_is_left_out(path):
+    model = IhSC("auto", random_state=0).fit(X)
+    save_model(model, path)
+
+    assert str(load_model(path).selection_) == str(model.selection_)
+
+    def change(header, _):
+        header["version"] = 7
+        (step,) = header["model"][0].values()
+        tree = {"ClusterTree": {"n_rows": 90, "levels": [3]}}
+        step["selection_"] = {
+            "ClusterCount": {"n_clusters": 3, "rank": 3, "tree": tree}
+        }
+
+    rewritten(path, change)
+    loaded = load_model(path)
+
+    assert not hasattr(loaded, "selection_")
+    assert loaded.n_clusters == "auto"
+    assert_array_equal(loaded.predict(NEW), model.predict(NEW))
+    assert "<html" in loaded.report(X).html
+
+
 @pytest.mark.filterwarnings("ignore::ihgmm.UnstableLabelsWarning")
 @pytest.mark.parametrize(
     ("columns", "whiten", "loaded_columns"),

@@ -415,6 +415,7 @@ class Counting:
     LEAD = 0.06  # in modularity over all clouds, from which there are several
     CLEAR_LEAD = 0.12  # from which that is certain
     # How sure
+    PROMINENT = 0.02  # rise in score over numbers between, of a peak beside the best
     MARGIN = 0.05  # in score over other peaks, with which a number is not doubtful
     LEAST_LEAD = 0.02  # in score over other numbers, with which one can be certain
     NEARLY_AS_GOOD = 0.15  # in score below the best: such a number is plausible, too
@@ -427,7 +428,7 @@ class Levels:
 
     ROWS = 2_000  # to draw, at most
     LEAVES = (2, 3)  # for each cluster that was counted, and more
-    LEAST_LEAVES = 6
+    LEAST_LEAVES = 6  # of any tree
     ROWS_A_LEAF = 5  # at least
     HALVINGS = (6, 2)  # of few and of many rows, two trees each
     MANY_ROWS = 1_000  # whose halves vary less

@@ -419,6 +419,12 @@ def _fitted_estimator(make: Any, parts: dict[str, Any]) -> Any:
     return estimator
 
 
+def _without_older_count(node: Any) -> Any:
+    """Return a step without how its clusters were counted: on other evidence then."""
+    ((kind, parts),) = node.items()
+    return {kind: {key: part for key, part in parts.items() if key != "selection_"}}
+
+
 def _columns_of_whitened(fitted: dict[str, Any]) -> Columns:
     """Return the parameter that does what an older fit did to columns."""
     for change in fitted.get("preparation_", ()):
@@ -440,6 +446,8 @@ def _decode_model(header: Any, arrays: Arrays) -> SavedModel:
     )
     names = header.pop("names", None)
     nodes = header.pop("model", None)
+    if number < FORMAT_VERSION:
+        nodes = [_without_older_count(node) for node in nodes]
 
     for name, array in arrays.items():
         is_unbounded = name.split(".")[-1] in UNBOUNDED

@@ -18,10 +18,11 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from command_line import clusters, document, fail, good, invoke, read, write
+from nested_rows import nested
 from sklearn.datasets import load_wine
 from sklearn.preprocessing import StandardScaler
 
-from ihgmm import IhSC, select_n_clusters
+from ihgmm import IhSC, make_ihgmm, select_n_clusters
 from ihgmm.cli.commands import COMMANDS
 from ihgmm.storage import save_model
 
@@ -62,7 +63,7 @@ def test_count():
     text = good("fit", "demo", "-k", "auto", "--explain")
 
     assert "600 rows, 200 features, 4 clusters" in text
-    assert "4 eigenvalues stand out from noise" in text
+    assert "4 clusters, with high confidence: " in text
     assert "0 of 600 rows differ" in text
 
     # Words are explained once.
@@ -217,7 +218,7 @@ def test_predict_says_what_does_not_fit(sample):
     assert "is also an input file" in message
 
 
-SPLIT_HEAD = ("clusters", "rise", "agreement", "stability", "drop", "level")
+EVIDENCE_HEAD = ["inside", "by chance", "silhouette", "score", "lead"]
 
 
 def evidence(text):
@@ -225,7 +226,7 @@ def evidence(text):
     lines = iter(text.splitlines())
     head = next(line for line in lines if line.startswith("clusters"))
 
-    assert head.split() == list(SPLIT_HEAD)
+    assert re.split("  +", head.strip()) == ["clusters", *EVIDENCE_HEAD]
 
     rows = itertools.takewhile(lambda line: line[:1].isdigit(), lines)
     return {int(row.split()[0]): row.split()[1:] for row in rows}
@@ -235,32 +236,54 @@ def test_choose_k(folder):
     text = good("choose-k", "demo", "--plot", "a.png", "--explain")
 
     assert "600 rows, 200 features: 4 clusters" in text
-    assert "4 clusters, with high confidence: trees of halves" in text
+    assert "4 clusters, with high confidence: " in text
 
-    # The tree, down to the number that was found.
-    start = text.index("The tree of clusters:")
-    end = text.index("clusters  rise")
-    branches = text[start:end].splitlines()[1:]
-
-    assert branches == [f"    cluster {i} of 4: 150 rows" for i in range(4)]
-
+    X, _ = make_ihgmm(600, 200, 4, scale_ratio=20.0, random_state=0)
+    count = select_n_clusters(X, random_state=0)
     table = evidence(text)
 
-    assert list(table) == [2, 3, 4, 5, 6]  # two more than the answer
-    assert [k for k, cells in table.items() if cells[-1] == "yes"] == [4]
-    assert "over the edge" in text
-    assert len(re.findall(r"^\d+ .* yes$", text, re.MULTILINE)) == 1 + 4
+    assert list(table) == [one.n_clusters for one in count.evidence]
+    assert [k for k, cells in table.items() if cells[-1] == "best"] == [4]
+    assert not any("yes" in cells for cells in table.values())
 
-    for word in (*SPLIT_HEAD[1:], "edge"):
+    for one in count.evidence:
+        cells = [one.links_inside, one.links_by_chance, one.silhouette, one.score]
+        lead = count.clouds.leads.get(one.n_clusters)
+        if lead is not None:
+            cells.append(lead)
+        shown = table[one.n_clusters][: len(cells)]
+        assert shown == [f"{cell:.2f}" for cell in cells]
+
+    for word in EVIDENCE_HEAD:
         assert text.count(f"  {word}: ") == 1
 
+    assert "what the words mean: --explain" not in text
+    assert "picture written to a.png" in text
     assert Path("a.png").read_bytes()[:4] == b"\x89PNG"
-    assert "  gap: " not in text
 
-    # In few features gaps decide.
-    text = good("choose-k", "iris", "--explain")
 
-    assert re.search(r"drop +gap +level(.|\n)+  gap: ", text)
+def test_choose_k_explains_words_if_asked_to(folder):
+    text = good("choose-k", "iris")
+
+    assert evidence(text)
+    assert "what the words mean: --explain" in text
+    assert not any(f"  {word}: " in text for word in EVIDENCE_HEAD)
+    assert list(folder.iterdir()) == []
+
+
+def test_choose_k_of_few_rows_has_no_table(folder):
+    write("few.csv", np.random.default_rng(0).uniform(size=(12, 5)), None)
+    text = good("choose-k", "few.csv")
+
+    assert "12 rows, 5 features: 1 cluster" in text
+    assert "One cluster: there are too few rows to look for several." in text
+    assert not any(line.startswith("clusters") for line in text.splitlines())
+    assert document("choose-k", "few.csv")["evidence"] == []
+
+    message = fail("choose-k", "few.csv", "--plot", "a.png")
+
+    assert "This count tried no number of clusters beyond one" in message
+    assert not Path("a.png").exists()
 
 
 def test_choose_k_in_json(folder):
@@ -269,16 +292,46 @@ def test_choose_k_in_json(folder):
     X = StandardScaler().fit_transform(load_wine().data)
     expected = select_n_clusters(X, random_state=0)
     result = invoke(*wine, "-q")
-    is_doubtful = result.stderr.startswith("warning: perhaps 3 clusters")
 
     assert result.stdout == f"{expected.n_clusters}\n"
-    assert is_doubtful == expected.is_doubtful
+    assert result.stderr.startswith("warning: perhaps ") == expected.is_doubtful
+    assert summary["n_clusters"] == expected.n_clusters
     assert summary["confidence"] == expected.confidence.value
     assert summary["plausible"] == list(expected.plausible)
-    assert summary["splits"] == [asdict(split) for split in expected.tree.splits]
-    np.testing.assert_allclose(summary["eigenvalues"], expected.eigenvalues)
+    assert summary["lead"] == pytest.approx(expected.lead)
+    assert summary["summary"] == str(expected)
+
+    leads = {str(k): lead for k, lead in expected.clouds.leads.items()}
+
+    assert summary["clouds"] == pytest.approx(leads)
+    assert len(summary["evidence"]) == len(expected.evidence)
+
+    for one, other in zip(summary["evidence"], expected.evidence, strict=True):
+        assert one == pytest.approx(asdict(other) | {"score": other.score})
+
     assert summary["plot_file"] == "a.svg"
     assert Path("a.svg").read_text().startswith("<?xml")
+
+
+def test_a_doubtful_number_is_said_where_little_is(folder):
+    X, *_ = nested(0, types=2, kinds=4)
+    np.save("nested.npy", X)
+    expected = document("choose-k", "nested.npy")
+
+    assert expected["confidence"] == "low"
+    assert {*expected["plausible"]} == {2, 8}
+
+    result = invoke("choose-k", "nested.npy", "-q")
+    k, other = expected["plausible"]
+
+    assert result.stdout == f"{k}\n"
+    assert result.stderr.startswith(f"warning: perhaps {k} clusters, or {other}. ")
+
+    text = good("choose-k", "nested.npy")
+    table = evidence(text)
+
+    assert f"450 rows, 100 features: perhaps {k} clusters, or {other}" in text
+    assert [table[k][-1], table[other][-1]] == ["best", "yes"]
 
 
 def test_labels_of_noise_are_told_also_where_little_is():
@@ -455,7 +508,8 @@ def test_messages_of_the_package_name_options_as_the_shell_has_them():
 
 
 def test_a_doubtful_number_comes_with_the_command_that_shows_why(folder):
-    write("a b.csv", np.random.default_rng(0).uniform(size=(60, 6)), None)
+    X, *_ = nested(0, types=2, kinds=4)
+    write("a b.csv", np.insert(X, [1, 1], 100.0, axis=1), None)
     options = ("--drop-columns", "f1", "--drop-columns", "f2", "--prepare", "none")
     options += ("--columns-as", "given")
     text = invoke("fit", "a b.csv", "-k", "auto", *options).stdout

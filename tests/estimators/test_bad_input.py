@@ -407,7 +407,7 @@ def with_duplicates(storage, dtype):
 
 
 TWICE = {
-    "select": lambda X: select_n_clusters(X, random_state=0).rank,
+    "select": lambda X: select_n_clusters(X, random_state=0).lead,
     "diagnose": lambda X: diagnose(X, np.arange(60) % 3).certainty,
     "fit_predict": IhSC(3, random_state=0).fit_predict,
     "predict": lambda X: IhSC(3, random_state=0).fit(X.toarray()).predict(X),

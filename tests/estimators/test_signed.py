@@ -3,7 +3,7 @@ import warnings
 import numpy as np
 import pytest
 
-from ihgmm import IhSC, Recipe, diagnose, make_ihgmm
+from ihgmm import IhSC, Recipe, diagnose, make_ihgmm, select_n_clusters
 from ihgmm.matrix import HOST
 from ihgmm.metrics import misclassification_rate
 from ihgmm.numerics.labels import learn_rule
@@ -56,10 +56,22 @@ def test_scales_have_both_signs():
 def test_clusters_are_counted_by_their_directions():
     X, *_ = lines(0)
     model = IhSC("auto", signed=True, random_state=0).fit(X)
+    count = model.selection_
 
-    assert model.n_clusters_ == model.selection_.rank == 4
-    # A row and its opposite are of one cluster.
-    assert model.selection_.levels == (4,)
+    assert model.n_clusters_ == count.n_clusters == 4
+    assert count.plausible == (4,)
+
+    # A row and its opposite are of one cluster, unless nobody says so.
+    assert select_n_clusters(X, random_state=0).n_clusters == 8
+
+    # Rows may be turned round: evidence is that of lines.
+    turned = X * np.random.default_rng(1).choice([-1, 1], (len(X), 1))
+    count_of_turned = select_n_clusters(turned, signed=True, random_state=0)
+
+    for one, other in zip(count.evidence, count_of_turned.evidence, strict=True):
+        assert other.links_inside == pytest.approx(one.links_inside, abs=0.02)
+    assert count_of_turned.n_clusters == 4
+    assert count_of_turned.lead == pytest.approx(count.lead, abs=0.02)
 
 
 @pytest.mark.parametrize(

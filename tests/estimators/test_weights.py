@@ -127,6 +127,30 @@ def test_counts_follow_weights():
     assert model.n_clusters_ == 3
 
 
+def test_a_row_of_weight_2_counts_as_two_rows():
+    for seed in range(3):
+        X, _ = make_ihgmm(200, 60, 3 + seed, random_state=seed, return_params=False)
+        weights = np.random.default_rng(seed).integers(1, 3, len(X))
+        weighted = select_n_clusters(X, sample_weight=weights, random_state=0)
+        repeated_rows = np.repeat(X, weights, axis=0)
+        repeated = select_n_clusters(repeated_rows, random_state=0)
+
+        assert weighted.n_clusters == repeated.n_clusters == 3 + seed
+
+        # What a twin is linked to is itself, and else as much as its row is.
+        one = weighted.evidence_for(3 + seed)
+        other = repeated.evidence_for(3 + seed)
+
+        assert one.links_inside == pytest.approx(other.links_inside, abs=0.05)
+        assert one.links_by_chance == pytest.approx(other.links_by_chance, abs=0.02)
+        assert one.silhouette == pytest.approx(other.silhouette, abs=0.02)
+
+    # Of what all rows have, nothing depends on.
+    doubled = select_n_clusters(X, sample_weight=np.full(len(X), 2), random_state=0)
+
+    assert str(doubled) == str(select_n_clusters(X, random_state=0))
+
+
 @pytest.mark.parametrize("model", [IhSC(4), IhGMM(4), IhSC(4, recipe="psc")])
 def test_weights_that_leave_few_rows_warn_once(model):
     X, _ = make_ihgmm(500, 30, 4, random_state=0)

@@ -627,7 +627,9 @@ def _call(case):
         if ask in ("select_n_clusters", "estimate_parameters"):
             options["sample_weight"] = _beside(case, "weights")
         if ask in ("select_n_clusters", "cluster_tree"):
-            str(call(data, **options, random_state=0))
+            result = call(data, **options, random_state=0)
+            str(result)
+            _check_finite("lead", getattr(result, "lead", 0.0))
             return
         result = call(data, labels, **options)
         str(result)

@@ -273,9 +273,9 @@ def test_large_data_leave_little_with_the_client(monkeypatch):
     assert model.embedding_.chunks[0] == (10_000,) * 8
     assert max(sizes) < 4 * len(data) + 1_000
 
-    # To count clusters takes 2,000 rows.
+    # To count clusters takes 1,000 rows.
     assert select_n_clusters(data, random_state=0).n_clusters == 3
-    assert max(sizes) < 2_100 * data[0].nbytes
+    assert max(sizes) < 1_100 * data[0].nbytes
 
 
 def test_a_lazy_error_names_the_rows_of_its_chunk():

@@ -1,6 +1,7 @@
 """Pictures: drawn for real, then read back from the artists."""
 
 from copy import deepcopy
+from dataclasses import replace
 from itertools import pairwise
 
 import matplotlib
@@ -15,9 +16,11 @@ from sklearn.metrics import adjusted_rand_score
 
 import ihgmm
 from ihgmm import IhSC, cluster_tree, diagnose, make_ihgmm, select_n_clusters
+from ihgmm.matrix import as_matrix
 from ihgmm.plotting import (
     plot_confidence,
     plot_confusion,
+    plot_count,
     plot_embedding,
     plot_scales,
     plot_scree,
@@ -25,6 +28,8 @@ from ihgmm.plotting import (
     plot_tree,
 )
 from ihgmm.plotting._axes import DARK, LIGHT, NEUTRAL
+from ihgmm.statistics.selection import Confidence
+from ihgmm.statistics.tree_building import tree_of_rows
 from ihgmm.words.phrases import percent
 
 matplotlib.use("Agg")
@@ -169,36 +174,152 @@ def legend(ax):
     return texts(ax.get_legend().get_texts())
 
 
-def test_scree_marks_noise_and_the_gap(data, model):
-    count = select_n_clusters(data[0], random_state=0)
-    gap = count.eigenvalues[3] / count.eigenvalues[4]
-    for source in (count, IhSC("auto", random_state=0).fit(data[0])):
-        ax = plot_scree(source)
-        assert {f"gap: {gap:.1f}-fold", "sign-flipped copies"} <= {*legend(ax)}
-        assert ax.get_legend().get_frame_on()
-        assert_allclose(ax.lines[-1].get_ydata(), count.eigenvalues[3:5])
-        assert_array_equal(ax.lines[-1].get_xdata(), 4.5)
-        assert ax.get_title() == "4 eigenvalues above noise"
-
+def test_scree_marks_the_gap(model):
     ax = plot_scree(model)
 
     # The mark of a legend would pass for a fifth eigenvalue.
     assert ax.get_legend() is None
     assert_allclose(ax.lines[0].get_ydata(), model.eigenvalues_)
-    assert "pass select_n_clusters(X) to see noise" in ax.get_title()
+    assert ax.get_title() == "4 eigenvalues of the model"
+
+    # With the next one, the drop after those of the clusters is seen.
+    values = model.eigenvalues_
+    values_with_next = np.append(values, values[3] / 2)
+    wider = deepcopy(model)
+    wider.eigenvalues_ = values_with_next
+    ax = plot_scree(wider)
+
+    assert {"clusters: 4", "the next", "gap: 2.0-fold"} == {*legend(ax)}
+    assert ax.get_legend().get_frame_on()
+    assert_allclose(ax.lines[-1].get_ydata(), values_with_next[3:5])
+    assert_array_equal(ax.lines[-1].get_xdata(), 4.5)
 
 
 @pytest.fixture(scope="module")
-def counted():
-    return select_n_clusters(nested(0)[0], random_state=0)
+def three():
+    return make_ihgmm(120, 12, 3, random_state=0)[0]
+
+
+@pytest.fixture(scope="module")
+def count(three):
+    return select_n_clusters(three, random_state=0)
+
+
+def line_of(ax, name):
+    """Return the places and heights of a line, by its name in the legend."""
+    (line,) = (line for line in ax.lines if line.get_label() == name)
+    return line.get_xdata(), line.get_ydata()
+
+
+def test_count_shows_the_evidence_for_each_number(count):
+    ax = plot_count(count)
+    numbers = [evidence.n_clusters for evidence in count.evidence]
+    for name, figure in (
+        ("score", "score"),
+        ("links beyond chance", "modularity"),
+        ("silhouette", "silhouette"),
+    ):
+        places, heights = line_of(ax, name)
+        assert_array_equal(places, numbers)
+        assert_allclose(heights, [getattr(one, figure) for one in count.evidence])
+
+    places, heights = line_of(ax, "links beyond chance, clouds without clusters")
+
+    assert_array_equal(places, count.clouds.numbers)
+    assert_allclose(heights, count.clouds.of_clouds.mean(axis=0))
+
+    # The band reaches from the least to the most modular cloud.
+    (band,) = ax.collections
+    heights_of_band = band.get_paths()[0].vertices[:, 1]
+
+    assert heights_of_band.min() == pytest.approx(count.clouds.of_clouds.min())
+    assert heights_of_band.max() == pytest.approx(count.clouds.of_clouds.max())
+    assert ax.get_title() == "3 clusters (confidence high)"
+    assert ax.get_xlabel() == "number of clusters"
+    check_texts(ax.figure, ax)
+
+
+def test_count_marks_the_plausible_numbers(count):
+    several = replace(count, plausible=(3, 9, 1))
+    ax = plot_count(several)
+
+    # Of one cluster there is no score.
+    assert texts(ax.texts) == ["3", "9"]
+
+    for text in ax.texts:
+        k = int(text.get_text())
+        assert text.xy == (k, count.evidence_for(k).score)
+        assert (text.get_weight() == "bold") == (k == 3)
+
+    (line,) = (line for line in ax.lines if len(line.get_xdata()) == 2)
+
+    assert_array_equal(line.get_xdata(), 3)
+
+    doubtful = replace(several, confidence=Confidence.LOW)
+    title = plot_count(doubtful).get_title()
+
+    assert title == "perhaps 3 clusters, or 9 or 1 (confidence low)"
+
+
+def test_count_of_a_model_that_counted(three, model):
+    counted = IhSC("auto", random_state=0).fit(three)
+    ax = plot_count(counted)
+
+    assert ax.get_title() == "3 clusters (confidence high)"
+    assert_allclose(
+        line_of(ax, "score")[1], [one.score for one in counted.selection_.evidence]
+    )
+
+    remedy = r"fit it with n_clusters='auto', or give select_n_clusters\(X\)"
+    with pytest.raises(
+        TypeError, match=f"needs selection_, and IhSC has none; {remedy}"
+    ):
+        plot_count(model)
+    with pytest.raises(ValueError, match="This IhSC is not fitted yet; call fit"):
+        plot_count(IhSC("auto"))
+
+
+def test_count_without_evidence(data):
+    for few in (
+        select_n_clusters(data[0][:8], random_state=0),
+        select_n_clusters(data[0], max_clusters=1, random_state=0),
+    ):
+        with pytest.raises(ValueError, match="This count tried no number of clusters"):
+            plot_count(few)
+        with pytest.raises(ValueError, match="This count tried no number of clusters"):
+            few.plot()
+
+
+def test_count_of_one_cluster():
+    noise = np.random.default_rng(0).normal(size=(80, 40))
+    ax = plot_count(select_n_clusters(noise, random_state=0))
+
+    assert ax.get_title() == "1 cluster (confidence middle)"
+    assert not ax.texts
+
+
+def test_count_on_given_axes(count):
+    ax = count.plot()
+
+    assert ax.figure.axes == [ax]
+
+    _, user_ax = plt.subplots()
+
+    assert count.plot(ax=user_ax) is user_ax
+    assert user_ax.figure.axes == [user_ax]
+
+
+@pytest.fixture(scope="module")
+def tree():
+    rng = np.random.default_rng(0)
+    return tree_of_rows(as_matrix(nested(0)[0]), n_clusters=9, max_clusters=50, rng=rng)
 
 
 def brackets(ax):
     return [line for line in ax.lines if len(line.get_xdata()) == 4]
 
 
-def test_tree_has_a_bracket_for_each_merger(counted):
-    tree = counted.tree
+def test_tree_has_a_bracket_for_each_merger(tree):
     lines = brackets(plot_tree(tree))
     heights = [line.get_ydata()[1] for line in lines]
 
@@ -217,12 +338,10 @@ def test_tree_has_a_bracket_for_each_merger(counted):
     assert len(places) == 1
 
 
-def test_tree_marks_its_levels(counted):
-    tree = counted.tree
+def test_tree_marks_its_levels(tree):
     ax = plot_tree(tree)
 
     assert ax.get_title() == "the tree is stable at 3 and 9 clusters"
-    assert plot_tree(counted).get_title().startswith("9 clusters (confidence ")
 
     marks = [line.get_ydata()[0] for line in ax.lines if line.get_linestyle() == "--"]
 
@@ -249,15 +368,12 @@ def test_tree_marks_its_levels(counted):
     assert colors_above[0] not in colors_inside
 
 
-def test_tree_on_given_axes_and_beside_eigenvalues(counted):
-    ax = counted.plot()
-
-    assert len(brackets(ax)) == counted.tree.n_leaves - 1
-    assert "sign-flipped copies" in legend(ax.figure.axes[1])
+def test_tree_on_given_axes(tree):
+    assert len(brackets(tree.plot())) == tree.n_leaves - 1
 
     _, user_ax = plt.subplots()
 
-    assert counted.plot(ax=user_ax) is user_ax
+    assert tree.plot(ax=user_ax) is user_ax
     assert user_ax.figure.axes == [user_ax]
 
 
@@ -283,12 +399,15 @@ def test_tree_without_levels():
 
     assert not brackets(plot_tree(leaf))
 
-    small_count = select_n_clusters(noise[:8], random_state=0)
 
-    assert not brackets(small_count.plot())  # the eigenvalues instead
+def test_tree_is_drawn_of_trees_alone(count, model):
+    for source in (count, model):
+        kind = type(source).__name__
+        with pytest.raises(TypeError, match=rf"{kind}; give cluster_tree\(X\)"):
+            plot_tree(source)
 
-    with pytest.raises(ValueError, match="This count has no tree"):
-        plot_tree(small_count)
+    with pytest.raises(TypeError, match="needs eigenvalues_, and ClusterCount has"):
+        plot_scree(count)
 
 
 def points(ax):

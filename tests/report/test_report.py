@@ -468,7 +468,10 @@ def test_models(model, has_tree, X):
     page = written(model.fit(X), X)
 
     assert f"{type(model).__name__} sorted 150 rows" in page
-    assert ("edge of noise" in page) == (getattr(model, "n_clusters", 2) == "auto")
+    is_counted = getattr(model, "n_clusters", 2) == "auto"
+
+    assert bool(section_of(page, "numbers")) == is_counted
+    assert ('href="#numbers"' in page) == is_counted
     assert bool(tree_section(page)) == has_tree
     np.testing.assert_array_equal(payload(page)["cluster"], model.labels_)
     assert page.count('<article class="card">') == len(set(model.labels_))
@@ -600,10 +603,7 @@ def test_bad_input_is_named_and_leaves_the_old_file(X, model, tmp_path):
 def test_a_doubtful_number_is_in_the_verdict(page):
     assert "doubtful" not in page
 
-    rng = np.random.default_rng(2)
-    patterns = rng.dirichlet(np.full(7, 0.5), 5)
-    X = patterns[rng.integers(0, 5, 150)] * rng.lognormal(0, 0.8, (150, 1))
-    X *= rng.lognormal(0, 0.5, X.shape)
+    X, *_ = nested(0, types=2, kinds=2, n=64, p=30)
     model = IhSC("auto", random_state=0).fit(X)
     verdict = '<p class="verdict fair">The number of clusters is doubtful: '
 
@@ -611,9 +611,57 @@ def test_a_doubtful_number_is_in_the_verdict(page):
     assert verdict in written(model, X)
 
 
+def section_of(page, name):
+    """Return a section of a page; nothing where there is none."""
+    return page.partition(f'<section id="{name}"')[2].partition("</section>")[0]
+
+
 def tree_section(page):
     """Return the section with the tree; nothing where there is none."""
-    return page.partition('<section id="tree"')[2].partition("</section>")[0]
+    return section_of(page, "tree")
+
+
+def test_the_evidence_for_each_number_is_shown(X):
+    model = IhSC("auto", random_state=0).fit(X)
+    count = model.selection_
+    section = section_of(written(model, X), "numbers")
+
+    assert "How many clusters" in section
+    assert str(count) in unescape(section)
+
+    bars = re.findall(r'<rect class="(\w+)" .* height="([\d.]+)"/>', section)
+    numbers = [one.n_clusters for one in count.evidence]
+    scores = np.array([one.score for one in count.evidence])
+    heights = np.array([float(height) for _, height in bars])
+
+    assert [
+        k for k, (name, _) in zip(numbers, bars, strict=True) if name == "lead"
+    ] == [3]
+    assert np.argmax(heights) == numbers.index(3)
+
+    # Heights are scores, in another unit and with a decimal.
+    np.testing.assert_allclose(
+        heights / heights.max(), abs(scores) / abs(scores).max(), atol=1e-3
+    )
+
+    said = ", ".join(f"{k}: {s:.2f}" for k, s in zip(numbers, scores, strict=True))
+
+    assert f'aria-label="The score of each number of clusters, {said}."' in section
+
+    written_numbers = re.findall(r'text-anchor="middle">(\d+)<', section)
+
+    assert {*map(int, written_numbers)} <= {*numbers}
+    assert written_numbers[0] == "2"
+
+
+@pytest.mark.filterwarnings("ignore::ihgmm.ClusterCountWarning")
+def test_no_bars_are_spoken_of_where_no_number_was_tried(X):
+    model = IhSC("auto", random_state=0).fit(X[:12])
+    section = section_of(written(model, X[:12]), "numbers")
+
+    assert "there are too few rows to look for several" in section
+    assert "<svg" not in section
+    assert "Each bar" not in section
 
 
 def test_the_tree_of_clusters_is_shown():

@@ -392,7 +392,7 @@ def test_real_sets_that_everyone_tries():
 
 @pytest.mark.filterwarnings("ignore:Labels may be unstable")
 def test_a_doubtful_number_is_said_to_be():
-    X = load_digits().data[:100]
+    X, *_ = nested(0, types=2, kinds=4)
     count = select_n_clusters(X, random_state=0)
 
     assert count.is_doubtful

@@ -15,6 +15,7 @@ from nested_rows import nested
 import ihgmm
 from ihgmm import IhSC, cluster_tree, diagnose, make_ihgmm, select_n_clusters
 from ihgmm._display import Result, describe
+from ihgmm.matrix import as_matrix
 from ihgmm.statistics.cautions import (
     Caution,
     OneValueColumn,
@@ -23,7 +24,14 @@ from ihgmm.statistics.cautions import (
     ZeroRows,
 )
 from ihgmm.statistics.selection import ClusterCount, Confidence
-from ihgmm.words.counts import count_headline, split_rows
+from ihgmm.statistics.tree_building import tree_of_rows
+from ihgmm.words.counts import (
+    count_headline,
+    evidence_rows,
+    evidence_words,
+    split_rows,
+    split_words,
+)
 from ihgmm.words.diagnoses import caution_text
 
 EVIL = "<img src=x onerror=alert(1)>"
@@ -67,11 +75,14 @@ def test_figures_are_those_of_the_results(sample):
 
 
 def test_a_tree(sample):
-    tree = cluster_tree(nested(0)[0], random_state=0)
+    rng = np.random.default_rng(0)
+    tree = tree_of_rows(as_matrix(nested(0)[0]), n_clusters=9, max_clusters=50, rng=rng)
     rows = [*split_rows(tree, tree.splits)]
 
     assert [row[0] for row in rows] == [split.n_clusters for split in tree.splits]
     assert [row[0] for row in rows if row[-1] == "yes"] == list(tree.levels) == [3, 9]
+    assert list(split_words()) == ["rise", "agreement", "stability", "drop", "level"]
+    assert {len(row) for row in rows} == {1 + len(split_words())}
 
     noise = np.random.default_rng(0).normal(size=(80, 40))
     flat_tree = cluster_tree(noise, random_state=0)
@@ -83,48 +94,92 @@ def test_a_tree(sample):
     assert str(tree_of_two).startswith("Within this fit, no smaller number stands out.")
 
 
-def test_a_number_of_clusters_in_few_words():
-    nested_count = select_n_clusters(nested(0)[0], random_state=0)
-    tree = nested_count.tree
+@pytest.fixture(scope="module")
+def count_of_three():
+    X, _ = make_ihgmm(120, 12, 3, random_state=0)
+    return select_n_clusters(X, random_state=0)
 
-    def count_of(k, *others, confidence=Confidence.LOW, tree=None, rank=1, most=50):
-        count = replace(nested_count, n_clusters=k, plausible=(k, *others), rank=rank)
-        return replace(count, confidence=confidence, tree=tree, max_clusters=most)
 
-    assert count_headline(nested_count) == "9 clusters"
-    assert count_headline(count_of(0)) == "no structure"
-    assert str(count_of(0, rank=0)).startswith("No structure: no eigenvalue stands out")
+def test_a_number_of_clusters_in_few_words(count_of_three):
+    def count_of(k, *others, confidence=Confidence.LOW, most=50, **parts):
+        count = replace(count_of_three, n_clusters=k, plausible=(k, *others), **parts)
+        return replace(count, confidence=confidence, max_clusters=most)
+
+    assert count_headline(count_of_three) == "3 clusters"
+
+    evidence = count_of_three.evidence_for(3)
+
+    assert str(count_of_three) == (
+        f"3 clusters, with high confidence: {evidence.links_inside:.0%} of the links "
+        "between neighbours stay inside clusters, where chance would leave "
+        f"{evidence.links_by_chance:.0%}."
+    )
     assert count_headline(count_of(3, 4, 2)) == "perhaps 3 clusters, or 4 or 2"
-    assert "there are too few rows to look for groups" in str(count_of(1))
 
-    one_cluster = count_of(1, confidence=Confidence.HIGH, tree=tree)
+    text = str(count_of(3, 4, 2))
 
-    assert "do not agree on any groups" in str(one_cluster)
+    assert text.startswith("Perhaps 3 clusters, with low confidence: ")
+    assert text.endswith(" Also plausible: 4 or 2.")
 
-    text = str(count_of(1, 4, 2, tree=tree))
+    # One of the plausible numbers is named by a sentence of its own.
+    text = str(count_of(3, 4, 1, confidence=Confidence.MIDDLE))
 
-    assert "do not agree on any number of groups" in text
-    assert "If there are clusters, their number is most likely 4 or 2." in text
+    assert "3 clusters, with middle confidence: " in text
+    assert " Also plausible: 4. There may be no clusters at all: a cloud" in text
+    assert "Also plausible" not in str(count_of(3, 1))
+    assert "stopped at max_clusters=3; there may be more." in str(count_of(3, most=3))
 
-    # Nothing else is plausible where a tree has but one branch.
-    single_branch = replace(tree, splits=(), levels=())
 
-    assert str(count_of(1, tree=single_branch)).startswith("Probably one cluster")
-    assert "nested: the tree is stable at 3 and 9 clusters." in str(nested_count)
+def test_one_cluster_in_few_words(count_of_three):
+    one = replace(count_of_three, n_clusters=1, plausible=(1,))
 
-    best_guess = replace(count_of(7, 3, tree=tree, rank=7), levels=(3,))
-    sentence = "The tree is stable at 3 clusters. 7 is the best guess, since"
+    assert count_headline(one) == "1 cluster"
+    assert str(one) == (
+        "One cluster, or none: neighbours hold together in parts of the data hardly "
+        f"more than in a cloud without clusters (lead {one.lead:.2f}; several clusters "
+        "have 0.06 or more)."
+    )
 
-    assert f"{sentence} as many eigenvalues stand out from noise." in str(best_guess)
+    several = replace(one, plausible=(1, 4, 2), confidence=Confidence.MIDDLE)
+    ending = " If there are clusters, their number is most likely 4 or 2."
 
-    best_guess = replace(best_guess, rank=1)
-    text = str(best_guess)
+    assert str(several) == str(one) + ending
+    assert count_headline(several) == "1 cluster"
 
-    assert f"{sentence} rise + 1.5 x drop is largest there, of numbers with" in text
-    assert " 7 is the best guess, since rise" in str(replace(best_guess, levels=()))
-    assert "from noise (edge" in text
-    assert text.endswith("and there can be more clusters than that.")
-    assert "stopped at max_clusters=3" in str(count_of(3, tree=tree, most=3))
+    too_few = replace(one, evidence=(), confidence=Confidence.LOW)
+
+    assert str(too_few) == "One cluster: there are too few rows to look for several."
+
+    only_one = replace(too_few, max_clusters=1)
+
+    assert str(only_one).startswith("One cluster: no other number was looked at.")
+    assert str(only_one).endswith("stopped at max_clusters=1; there may be more.")
+
+
+def test_the_evidence_for_each_number(count_of_three):
+    count = replace(count_of_three, plausible=(3, 9))
+    rows = [*evidence_rows(count)]
+    leads = count.clouds.leads
+
+    assert list(evidence_words())[:4] == ["inside", "by chance", "silhouette", "score"]
+    assert {len(row) for row in rows} == {2 + len(evidence_words())}
+    assert [row[0] for row in rows] == [one.n_clusters for one in count.evidence]
+    assert {row[0]: row[-1] for row in rows if row[-1]} == {3: "best", 9: "yes"}
+
+    for row, one in zip(rows, count.evidence, strict=True):
+        k, inside, by_chance, silhouette, score, lead, _ = row
+        assert (inside, by_chance) == (one.links_inside, one.links_by_chance)
+        assert (silhouette, score) == (one.silhouette, one.score)
+        assert lead == leads.get(k)
+
+    # The words say how the score is made of the other columns.
+    assert "inside - 0.5 x by chance + silhouette / 3" in evidence_words()["score"]
+
+    score = inside - 0.5 * by_chance + silhouette / 3
+
+    assert score == pytest.approx(rows[-1][4])
+    assert max(rows, key=lambda row: row[4])[0] == 3
+    assert count.lead == max(leads.values())
 
 
 def in_a_fresh_process(code, *arguments):

@@ -1,5 +1,6 @@
 """The command ``ihgmm choose-k``."""
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -99,7 +100,7 @@ def _show(
         "plausible": count.plausible,
         "confidence": count.confidence,
         "lead": count.lead,
-        "evidence": count.evidence,
+        "evidence": [asdict(one) | {"score": one.score} for one in count.evidence],
         "clouds": count.clouds.leads,
         "summary": str(count),
         "plot_file": plot,

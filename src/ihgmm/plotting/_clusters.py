@@ -100,11 +100,16 @@ class Clusters:
 
 
 def fitted(model: Any, name: str, picture: str) -> np.ndarray:
-    """Return an attribute of a fitted model, or say why it is not there."""
+    """Return an array of a fitted model, or say why it is not there."""
+    return to_host(learnt(model, name, picture))
+
+
+def learnt(model: Any, name: str, picture: str) -> Any:
+    """Return what a model has learnt, or say why it is not there."""
     _, model, *_ = last_step(None, model)
     value = getattr(model, name, None)
     if value is not None:
-        return to_host(value)
+        return value
 
     class_name = type(model).__name__
     if hasattr(model, "fit") and not hasattr(model, "labels_"):
@@ -114,6 +119,8 @@ def fitted(model: Any, name: str, picture: str) -> np.ndarray:
     remedy = "give a fitted model that has, such as IhSC"
     if name in ("embedding_", "memberships_"):  # for which data stand in
         remedy = f"give the data as well: {picture}(X, model)"
+    if name == "selection_":
+        remedy = "fit it with n_clusters='auto', or give select_n_clusters(X)"
     raise TypeError(f"{picture} needs {name}, and {class_name} has none; {remedy}.")
 
 

@@ -4,9 +4,10 @@ from typing import Any
 
 import numpy as np
 
+from ihgmm._parameters import option
 from ihgmm.plotting import _axes as draw
 from ihgmm.plotting._axes import Axes
-from ihgmm.plotting._clusters import fitted
+from ihgmm.plotting._clusters import fitted, learnt
 from ihgmm.statistics.selection import ClusterCount
 from ihgmm.words.counts import count_headline
 from ihgmm.words.phrases import counted
@@ -32,17 +33,23 @@ def plot_count(source: Any, *, ax: Axes | None = None) -> Axes:
     """
     count = source
     if not isinstance(source, ClusterCount):
-        count = fitted(source, "selection_", "plot_count")
+        count = learnt(source, "selection_", "plot_count")
     if not count.evidence:
-        raise ValueError("This count tried no number: there were too few rows.")
+        raise ValueError(
+            "This count tried no number of clusters beyond one; give more rows, or a "
+            f"larger {option('max_clusters')}."
+        )
     ax = draw.given_or_new(ax, (6.0, 4.0))
+    ax.margins(y=0.12)  # for numbers above the dots
 
     numbers = [evidence.n_clusters for evidence in count.evidence]
     scores = [evidence.score for evidence in count.evidence]
     modularity = [evidence.modularity for evidence in count.evidence]
     gaps = [evidence.silhouette for evidence in count.evidence]
     ax.plot(numbers, scores, "o-", color=draw.color(0, ax), label="score", ms=4)
-    ax.plot(numbers, modularity, "-", color=draw.color(1, ax), label="modularity")
+    ax.plot(
+        numbers, modularity, "-", color=draw.color(1, ax), label="links beyond chance"
+    )
     ax.plot(numbers, gaps, ":", color=draw.color(2, ax), label="silhouette")
     _draw_clouds(ax, count)
     _mark_plausible(ax, count)
@@ -86,7 +93,7 @@ def _draw_clouds(ax: Axes, count: ClusterCount) -> None:
         means,
         "--",
         color=draw.NEUTRAL,
-        label="modularity of clouds without clusters",
+        label="links beyond chance, clouds without clusters",
     )
 
 

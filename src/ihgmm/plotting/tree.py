@@ -27,6 +27,11 @@ def plot_tree(tree: ClusterTree, *, ax: Axes | None = None) -> Axes:
     >>> plot_tree(cluster_tree(X, random_state=0)).get_title()
     'the tree is stable at 3 clusters'
     """
+    if not isinstance(tree, ClusterTree):
+        raise TypeError(
+            f"plot_tree draws a tree, not a {type(tree).__name__}; give "
+            "cluster_tree(X) or cluster_tree(model)."
+        )
     ax = draw.given_or_new(ax, (6.0, 4.0))
     order, brackets = tree.drawn()
     # How many clusters are named and coloured: those of the model, or of the level with

@@ -339,10 +339,9 @@ def _answer(evidence: Sequence[NumberEvidence], lead: float) -> _Answer:
     best = peaks[0]
     if lead < Counting.LEAD:
         # One cloud would look like this, or nearly so.
-        is_clear = lead < 0
         return _Answer(
-            plausible=(1,) if is_clear else (1, best.n_clusters),
-            confidence=Confidence.HIGH if is_clear else Confidence.MIDDLE,
+            plausible=(1,) if lead < 0 else (1, best.n_clusters),
+            confidence=Confidence.MIDDLE,
         )
 
     runner_up = _best_of_others(evidence, best)
@@ -396,10 +395,24 @@ def _confidence(
 
 
 def _peaks(evidence: Sequence[NumberEvidence]) -> list[NumberEvidence]:
-    """Return the numbers that are better than those beside them, the best first."""
-    peaks = []
-    for place, one in enumerate(evidence):
-        beside = evidence[max(place - 1, 0) : place + 2]
-        if one.score >= max(other.score for other in beside):
+    """Return the best number, and others that rise above those between, best first.
+
+    What is between a peak and the best number has to be lower than the peak by more
+    than scores vary anyway.
+    """
+    best = best_evidence(evidence)
+    peaks = [best]
+    for one in evidence:
+        first, last = sorted((one.n_clusters, best.n_clusters))
+        between = [e.score for e in evidence if first <= e.n_clusters <= last]
+        is_prominent = one.score - min(between) >= Counting.PROMINENT
+        if one is not best and is_prominent and _is_local_peak(evidence, one):
             peaks.append(one)
     return sorted(peaks, key=lambda peak: -peak.score)
+
+
+def _is_local_peak(evidence: Sequence[NumberEvidence], one: NumberEvidence) -> bool:
+    """Tell whether a number is at least as good as those beside it."""
+    place = evidence.index(one)
+    beside = evidence[max(place - 1, 0) : place + 2]
+    return one.score >= max(other.score for other in beside)

@@ -50,6 +50,20 @@ HELD_OUT = {
 }  # fmt: skip
 GROUPS = ("ten", "development", "held out", "other")
 
+# What rows are; sets that are not named here are tables of measurements.
+NAMES_BY_DOMAIN = {
+    "cells, genes": "NCI60, all, blood, embryos, khan, myoblasts, tissues, yeast",
+    "counts, 0/1": "dna, enterotype, humans, influenza, microbov, nancycats, soybean, "
+    "zoo",
+    "images": "clothes, digits, faces, leaves, letter, mnist, numerals Fourier, "
+    "pendigits, satimage, segment, texture, usps, vehicle",
+    "signals": "ACSF1, ArrowHead, BasicMotions, GunPoint, ItalyPowerDemand, "
+    "JapaneseVowels, OSULeaf, Parkinson, PickupGesture, Trace, coffee, fruit, "
+    "ionosphere, libras, phoneme, pines, sonar, vowel",
+    "texts": "Reuters-8, books, newsgroups, spam, tweets, udhr",
+}
+DOMAINS = (*NAMES_BY_DOMAIN, "tables")
+
 
 class MissingDataError(Exception):
     """A data set whose package or file is not there."""
@@ -68,6 +82,15 @@ class LabelledSet:
     def group(self) -> str:
         half = "held out" if self.name in HELD_OUT else "development"
         return self.given_group or half
+
+    @property
+    def domain(self) -> str:
+        """What kind of thing rows are, such as texts or images."""
+        name = self.name.replace(",", "")
+        for domain, names in NAMES_BY_DOMAIN.items():
+            if name in names.split(", "):
+                return domain
+        return "tables"
 
     def prepared(
         self, rows: int = sys.maxsize

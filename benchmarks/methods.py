@@ -2,6 +2,9 @@
 
 "before" is the IhSC of another version, whose folder ``src`` the variable IHGMM_BEFORE
 names: ``IHGMM_BEFORE=/path/to/old/src python benchmarks/real.py``.
+
+Peers come twice more, so that their rows are prepared as ours: with "-roots" they get
+roots wherever there are any, with "-prepared" where the fit of IhSC took them.
 """
 
 import os
@@ -146,6 +149,38 @@ def diagonal_mixture(X: np.ndarray, k: int, seed: int) -> np.ndarray:
     return model.fit_predict(X)
 
 
+def roots(X: np.ndarray) -> np.ndarray:
+    """Return roots with weights of columns, as the fit of IhSC would take them.
+
+    Where an entry is negative there are none, and rows stay as they are.
+    """
+    return X if X.min() < 0 else np.sqrt(X) * rival.root_weights(X)
+
+
+def on_roots(method: Method) -> Method:
+    """Return a method that is given roots of the rows, wherever there are any."""
+
+    def labels(X: np.ndarray, k: int, seed: int) -> np.ndarray:
+        return method(roots(X), k, seed)
+
+    return labels
+
+
+def prepared(method: Method) -> Method:
+    """Return a method that is given roots where the fit of IhSC chooses them."""
+
+    def labels(X: np.ndarray, k: int, seed: int) -> np.ndarray:
+        choice = ihgmm.IhSC(k, random_state=seed).fit(X).columns_
+        return method(roots(X) if choice.roots else X, k, seed)
+
+    return labels
+
+
+PEERS: dict[str, Method] = {
+    "k-means": kmeans,
+    "neighbours": neighbours,
+    "mixture": mixture,
+}
 METHODS: dict[str, Method] = {
     "IhSC": estimator("IhSC"),
     "before": lambda X, k, seed: timed_before(X, k, random_state=seed)[1],
@@ -162,15 +197,15 @@ METHODS: dict[str, Method] = {
     "PSC": estimator("IhSC", recipe="psc"),
     "SphericalKMeans": estimator("SphericalKMeans"),
     "naive": naive,
-    "k-means": kmeans,
+    **PEERS,
+    **{f"{name}-roots": on_roots(method) for name, method in PEERS.items()},
+    **{f"{name}-prepared": prepared(method) for name, method in PEERS.items()},
     "k-means-1": partial(kmeans, starts=1),
     "k-means-raw": partial(kmeans, starts=1, unit=False),
     "faiss": faiss_spherical,
     "faiss-1": partial(faiss_spherical, starts=1),
     "faiss-sample": partial(faiss_spherical, starts=1, rows_per_center=256),
     "spectral": spectral_cosine,
-    "neighbours": neighbours,
-    "mixture": mixture,
     "mixture-diagonal": diagonal_mixture,
 }
 LEGEND = """\
@@ -185,9 +220,12 @@ its spherical k-means from ten starts ("faiss-1": from one, "faiss-sample": from
 256 rows a centre). "spectral" and "neighbours" are scikit-learn's SpectralClustering by
 cosines and by ten nearest neighbours of unit rows. "mixture" is a Gaussian mixture with
 one covariance, from ten starts, on 2K + 2 principal directions of unit rows;
-"mixture-diagonal" has diagonal covariances, on rows as they are.
+"mixture-diagonal" has diagonal covariances, on rows as they are. "-roots" behind a peer
+gives it the roots of rows, with weights of columns, wherever no entry is negative;
+"-prepared" does so where the fit of IhSC chose them, so that it has what IhSC had.
 """
 DENSE_ONLY = {"rival", "rival-prepared", "faiss", "faiss-1", "faiss-sample", "mixture"}
+DENSE_ONLY |= {f"{name}-{rows}" for name in PEERS for rows in ("roots", "prepared")}
 
 
 def timed_labels(name: str, X: Any, k: int, seed: int) -> tuple[float, np.ndarray]:

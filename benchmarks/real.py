@@ -27,14 +27,14 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # before NumPy starts its threads
 
 import labelled
 import numpy as np
-from labelled import GROUPS
+from labelled import DOMAINS, GROUPS
 from measure import arguments, digits, markdown, publish
-from methods import LEGEND, METHODS, with_before
+from methods import LEGEND, METHODS, PEERS, with_before
 
 from ihgmm.metrics import misclassification_rate
 
-USUAL = ["IhSC", "rival", "paper-magnitude", "k-means", "PSC", "faiss", "neighbours"]
-USUAL += ["mixture"]
+USUAL = ["IhSC", "given", "rival", "rival-prepared", "paper-magnitude"]
+USUAL += [f"{peer}{rows}" for peer in PEERS for rows in ("", "-roots", "-prepared")]
 Known = dict[str, dict[str, float]]
 
 
@@ -43,6 +43,7 @@ class Row:
     """The rates of the methods on one preparation of a data set."""
 
     group: str
+    domain: str
     name: str
     preparation: str
     shape: tuple[int, ...]  # rows, features, classes
@@ -82,6 +83,7 @@ def run_set(
             shape = (*X.shape, len(np.unique(y)))
             row = Row(
                 group=data.group,
+                domain=data.domain,
                 name=data.name,
                 preparation=preparation,
                 shape=shape,
@@ -102,26 +104,34 @@ def run_set(
 
 
 def group_tables(rows: list[Row], methods: list[str]) -> list[str]:
-    """Return the tables of means and of wins and losses of the first method."""
-    means = [["Mean rate over sets"], ["group", "sets", *methods]]
-    title = f"Sets on which {methods[0]} is better : worse, by .001 or more"
-    wins = [[title], ["group", *methods[1:]]]
-    groups = [group for group in GROUPS if any(row.group == group for row in rows)]
+    """Return tables of means, and of wins and losses of the first method."""
+    parts = {group: [row for row in rows if row.group == group] for group in GROUPS}
+    for domain in DOMAINS:
+        parts[domain] = [row for row in rows if row.domain == domain]
+    parts["all"] = rows
 
-    for group in [*groups, "all"] if len(groups) > 1 else groups:
-        rows_of_group = [row for row in rows if group in (row.group, "all")]
-        names = [row.name for row in rows_of_group]
-        rates = labelled.means_by_set(names, [row.rates for row in rows_of_group])
+    means = [["Mean rate over sets"], ["group or domain", "sets", *methods]]
+    tables_of_wins = []
+    for margin in (0.001, 0.05):
+        title = f"Sets on which {methods[0]} is better : worse, by {margin:g} or more"
+        tables_of_wins.append([[title], ["group or domain", *methods[1:]]])
+
+    for name, rows_of_part in parts.items():
+        names = [row.name for row in rows_of_part]
+        rates = labelled.means_by_set(names, [row.rates for row in rows_of_part])
         if not len(rates):
             continue
-        means.append([group, len(rates), *map(digits, rates.mean(axis=0))])
-        gain = (rates[:, 1:] - rates[:, :1]).round(6)
-        n_better = (gain >= 0.001).sum(axis=0)
-        n_worse = (gain <= -0.001).sum(axis=0)
-        pairs = zip(n_better, n_worse, strict=True)
-        wins.append([group, *(f"{b} : {w}" for b, w in pairs)])
 
-    return [markdown(means), *([markdown(wins)] if len(methods) > 1 else [])]
+        means.append([name, len(rates), *map(digits, rates.mean(axis=0))])
+        gain = (rates[:, 1:] - rates[:, :1]).round(6)
+        for margin, wins in zip((0.001, 0.05), tables_of_wins, strict=True):
+            n_better = (gain >= margin).sum(axis=0)
+            n_worse = (gain <= -margin).sum(axis=0)
+            pairs = zip(n_better, n_worse, strict=True)
+            wins.append([name, *(f"{b} : {w}" for b, w in pairs)])
+
+    shown_wins = tables_of_wins if len(methods) > 1 else []
+    return [markdown(table) for table in (means, *shown_wins)]
 
 
 def set_tables(rows: list[Row], methods: list[str]) -> list[str]:
@@ -187,10 +197,11 @@ def main() -> None:
     texts = [*group_tables(rows, options.methods), *set_tables(rows, options.methods)]
     if missing:
         texts.append("Left out:\n\n" + "".join(f"- {line}\n" for line in missing))
+    seeds = "one seed" if options.seeds == 1 else f"means over {options.seeds} seeds"
     head = (
         f"# Real data\n\n`python benchmarks/real.py`: "
-        f"means over {options.seeds} seeds, at most {options.max_rows:,} rows of a "
-        f"set. Sets and their split are described in `labelled.py`.\n\n{LEGEND}\n"
+        f"{seeds}, at most {options.max_rows:,} rows of a set. "
+        f"Sets and their split are described in `labelled.py`.\n\n{LEGEND}\n"
     )
     publish(options, head + "\n".join(texts))
 

@@ -70,9 +70,10 @@ class Labelling:
     ROWS = 2**14  # to learn labels from, at most
     TRIAL_ROWS = 2**12  # to try starts on, at most
     ROWS_A_CLUSTER = 64  # or so many for each cluster, if that is more
-    MERGED_ROWS = 2**11  # to merge, at most
+    MERGED_ROWS = (2**10, 2**11)  # to merge, at most: of few and of many clusters
+    MERGED_ROWS_A_CLUSTER = 20  # or so many, between these
     FEW_MERGED = 2**8  # to merge where starts agree, at most
-    MERGED_ROWS_A_CLUSTER = 4  # at least, there
+    FEW_MERGED_A_CLUSTER = 4  # at least, there
     STEP = 1e-7  # gain over squared rows of a step of k-means, at least
     STEPS = 300  # of k-means, at most
     WIDEST = 3  # clusters that may be split when another is given up

@@ -253,9 +253,11 @@ def _directions_by_rows(
     def times_columns(U: np.ndarray) -> Any:
         return A.adjoint(A.to_device(U.astype(A.dtype)))
 
+    # A root on either side: what is between never overflows nor vanishes.
+    root = np.sqrt(magnitude)
     start = times_rows(block.astype(A.dtype))  # (n, width)
     pairs = krylov.block_krylov(
-        lambda U: times_rows(times_columns(U / magnitude)),
+        lambda U: times_rows(times_columns(U / root)) / root,
         krylov.orthonormal(HOST, start, np.random.default_rng(0)),
         k,
         extra=extra,
@@ -265,7 +267,7 @@ def _directions_by_rows(
     )
 
     products = to_host(times_columns(pairs.vectors)).astype(np.float64)  # (p, count)
-    lengths = _lengths_of_directions(pairs.values) * np.sqrt(magnitude)
+    lengths = _lengths_of_directions(pairs.values) * root
     return replace(pairs, vectors=products / lengths)
 
 

@@ -30,6 +30,7 @@ class Solving:
     SOME = 4  # times so many eigenpairs of a matrix: with fewer rows, all are quicker
     FEW_ROWS = 3  # times the width of a block: with fewer rows the matrix is solved
     FEATURES = 2  # times the width of a block: their Gram matrix costs half a product
+    WIDE = 4  # times as many features as rows: vectors are then as long as these
     STEP = 4.0  # times what a step leaves of a residual, for what is not known of it
     BASIS = 2**9  # columns of a basis of some blocks, at most
     BASIS_ENTRIES = 2**23  # entries of such a basis, at most

@@ -143,7 +143,8 @@ def leading_directions(
         else:
             magnitude = _magnitude(A)
             # The vectors of the basis have an entry for each row, or for each feature.
-            find = _directions_by_rows if n < p else _directions_from_block
+            is_wide = p >= Solving.WIDE * n
+            find = _directions_by_rows if is_wide else _directions_from_block
             pairs = find(
                 A,
                 magnitude,

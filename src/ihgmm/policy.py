@@ -30,6 +30,7 @@ class Solving:
     SOME = 4  # times so many eigenpairs of a matrix: with fewer rows, all are quicker
     FEW_ROWS = 3  # times the width of a block: with fewer rows the matrix is solved
     FEATURES = 2  # times the width of a block: their Gram matrix costs half a product
+    WIDE = 4  # times as many features as rows: vectors are then as long as these
     STEP = 4.0  # times what a step leaves of a residual, for what is not known of it
     BASIS = 2**9  # columns of a basis of some blocks, at most
     BASIS_ENTRIES = 2**23  # entries of such a basis, at most
@@ -70,9 +71,10 @@ class Labelling:
     ROWS = 2**14  # to learn labels from, at most
     TRIAL_ROWS = 2**12  # to try starts on, at most
     ROWS_A_CLUSTER = 64  # or so many for each cluster, if that is more
-    MERGED_ROWS = 2**11  # to merge, at most
+    MERGED_ROWS = (2**10, 2**11)  # to merge, at most: of few and of many clusters
+    MERGED_ROWS_A_CLUSTER = 20  # or so many, between these
     FEW_MERGED = 2**8  # to merge where starts agree, at most
-    MERGED_ROWS_A_CLUSTER = 4  # at least, there
+    FEW_MERGED_A_CLUSTER = 4  # at least, there
     STEP = 1e-7  # gain over squared rows of a step of k-means, at least
     STEPS = 300  # of k-means, at most
     WIDEST = 3  # clusters that may be split when another is given up

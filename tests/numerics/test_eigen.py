@@ -100,7 +100,12 @@ def test_all_columns_always_returned(n, p, k, dense):
 # Directions: by rows, by features, from random directions, and from a sample of rows
 
 EXACT = {"rows": (60, 200), "features": (900, 40)}
-ITERATED = {"wide": (500, 700), "tall": (1500, 500), "sampled": (40_000, 250)}
+ITERATED = {
+    "wide": (500, 700),
+    "by rows": (350, 1400),
+    "tall": (1500, 500),
+    "sampled": (40_000, 250),
+}
 SHAPES = EXACT | ITERATED
 
 
@@ -168,3 +173,50 @@ def test_every_kind_of_array_gives_the_same_directions(route, tmp_path):
         assert_allclose(pairs.values, expected.values, rtol=1e-8)
         # Eigenvalues of noise are close to each other, and turn more easily.
         assert_allclose(pairs.vectors, expected.vectors, atol=1e-7)
+
+
+def reconstructed(pairs):
+    """Return ``A.T @ A`` as pairs have it."""
+    return pairs.vectors * pairs.values @ pairs.vectors.T
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("rank", [1, 2, 5])
+def test_wide_rows_of_low_rank_are_reconstructed(rank, dtype):
+    n, p = ITERATED["by rows"]
+    rng = np.random.default_rng(rank)
+    X = rng.standard_normal((n, rank)) @ rng.standard_normal((rank, p))
+    X = X.astype(dtype)
+    pairs = leading_directions(as_matrix(X), 3, 4)
+
+    n_directions = min(rank, 7)
+    gram = pairs.vectors[:, :n_directions].T @ pairs.vectors[:, :n_directions]
+    exact = X.astype(np.float64)
+    largest = pairs.values[0]
+
+    assert pairs.n_iter
+    assert_allclose(gram, np.eye(n_directions), atol=1e-5)
+    assert_allclose(pairs.values[rank:] / largest, 0, atol=1e-5)
+    assert_allclose(
+        reconstructed(pairs) / largest, exact.T @ exact / largest, atol=1e-5
+    )
+
+
+def test_wide_rows_that_are_equal_have_one_direction():
+    n, p = ITERATED["by rows"]
+    row = np.random.default_rng(0).standard_normal(p)
+    pairs = leading_directions(as_matrix(np.tile(row, (n, 1))), 3)
+    unit_row = row / np.linalg.norm(row)
+
+    assert_allclose(abs(unit_row @ pairs.vectors[:, 0]), 1, rtol=1e-12)
+    assert_allclose(pairs.values[0], n * row @ row, rtol=1e-12)
+
+
+@pytest.mark.parametrize("size", [1e-150, 1e150])
+def test_wide_rows_of_any_size_have_the_same_directions(size):
+    X = rows_of("by rows")
+    unit_of_power_of_two = 2.0 ** np.round(np.log2(size))
+    expected = leading_directions(as_matrix(X), 3)
+    pairs = leading_directions(as_matrix(X * unit_of_power_of_two), 3)
+
+    assert_allclose(pairs.vectors, expected.vectors, atol=1e-12)

@@ -28,6 +28,7 @@ from ihgmm.matrix.base import (
 )
 from ihgmm.matrix.device import dense_matrix
 from ihgmm.matrix.materialized import Materialized
+from ihgmm.matrix.threads import row_ranges
 
 Draw = Callable[[Matrix, int], Matrix]
 """What fills the missing cells of a matrix by what a seed draws."""
@@ -99,10 +100,19 @@ class View(Matrix):
         return self.of(self.matrix._select_rows(rows), rows)
 
     def copy_rows(self, rows: np.ndarray) -> Matrix:
+        if self.on_host and not self.sparse:
+            return self._copy_by_blocks(rows)
         if not self.distributed:
             return self.take(rows)
         part = self.of(self.matrix.copy_rows(rows), rows)
         return part.with_metadata(self.metadata.of_taken_rows())
+
+    def _copy_by_blocks(self, rows: np.ndarray) -> Matrix:
+        """Return some rows as a dense copy, without another of them on the way."""
+        entries = np.empty((len(rows), self.shape[1]), dtype=self.dtype)
+        for part in row_ranges(len(rows), 2**20 // self.shape[1]):
+            entries[part] = self.take(rows[part]).rows(slice(None))
+        return dense_matrix(entries, self.metadata.of_taken_rows())
 
     def rescaled(self, factor: float) -> Matrix:
         view = self.of(self.matrix.rescaled(factor), None)
@@ -405,7 +415,7 @@ def rooted(X: Matrix) -> Matrix:
     Small data in memory become a copy. All else is rooted whenever it is read.
     """
     is_small = isinstance(X, Materialized) and X.n_entries <= max(
-        2**20, X.min_range_entries
+        2**22, X.min_range_entries
     )
     if not is_small:
         return Rooted(X)

@@ -6,7 +6,7 @@ Random starts are the same in every fit: the answer is a function of the data.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -142,7 +142,10 @@ def leading_directions(
             values, vectors = krylov.leading_pairs(gram, count)
         else:
             magnitude = _magnitude(A)
-            pairs = _directions_from_block(
+            # The vectors of the basis have an entry for each row, or for each feature.
+            is_wide = p >= Solving.WIDE * n
+            find = _directions_by_rows if is_wide else _directions_from_block
+            pairs = find(
                 A,
                 magnitude,
                 _start_block(A, k, magnitude),
@@ -170,11 +173,17 @@ def _directions_of_few_rows(A: Matrix, count: int) -> tuple[np.ndarray, np.ndarr
     """
     rows = A.toarray().astype(np.float64, copy=False)
     values, left_vectors = krylov.leading_pairs(rows @ rows.T, count)
+    return values, rows.T @ (left_vectors / _lengths_of_directions(values))
 
-    # Beyond the rank of the rows there is nothing but rounding, no direction.
+
+def _lengths_of_directions(values: np.ndarray) -> np.ndarray:
+    """Return the length of ``A.T @ u`` for each eigenvalue of ``A @ A.T``.
+
+    Beyond the rank of the rows there is nothing but rounding, no direction: ``inf``.
+    """
     lengths = np.sqrt(np.maximum(values, 0.0))
     lengths[lengths <= Solving.NO_DIRECTION * lengths[0]] = np.inf
-    return values, rows.T @ (left_vectors / lengths)
+    return lengths
 
 
 def _gram_of_block(block: Matrix) -> tuple[tuple[()], tuple[Tall]]:
@@ -213,7 +222,7 @@ def _directions_from_block(
     """Find directions from others, (p, width), and eigenvalues over a magnitude."""
     return krylov.block_krylov(
         _scaled_gram_product(A, magnitude),
-        np.linalg.qr(block)[0],
+        krylov.orthonormal(HOST, block, np.random.default_rng(0)),
         k,
         extra=extra,
         tol=tol,
@@ -221,6 +230,46 @@ def _directions_from_block(
         dtype=A.dtype,
         quiet=quiet,
     )
+
+
+def _directions_by_rows(
+    A: Matrix,
+    magnitude: float,
+    block: np.ndarray,
+    k: int,
+    extra: int,
+    *,
+    tol: float,
+    quiet: bool,
+) -> krylov.EigenPairs:
+    """Do as :func:`_directions_from_block`, by eigenvectors of ``A @ A.T``.
+
+    These are shorter where rows are fewer than features. From ``A @ A.T @ u = value *
+    u`` a direction is ``A.T @ u`` over its length, which is the root of the value.
+    """
+
+    def times_rows(W: Any) -> np.ndarray:
+        return to_host(A @ W).astype(np.float64)
+
+    def times_columns(U: np.ndarray) -> Any:
+        return A.adjoint(A.to_device(U.astype(A.dtype)))
+
+    # A root on either side: what is between never overflows nor vanishes.
+    root = np.sqrt(magnitude)
+    start = times_rows(block.astype(A.dtype))  # (n, width)
+    pairs = krylov.block_krylov(
+        lambda U: times_rows(times_columns(U / root)) / root,
+        krylov.orthonormal(HOST, start, np.random.default_rng(0)),
+        k,
+        extra=extra,
+        tol=tol,
+        dtype=A.dtype,
+        quiet=quiet,
+    )
+
+    products = to_host(times_columns(pairs.vectors)).astype(np.float64)  # (p, count)
+    lengths = _lengths_of_directions(pairs.values) * root
+    return replace(pairs, vectors=products / lengths)
 
 
 def _scaled_gram_product(

@@ -102,22 +102,28 @@ def try_roots(
             choice=RootChoice(roots=False, reason="not compared"), columns=None
         )
 
-    # Of a sample only the choice is kept: what is known serves the fit to all rows.
-    is_sample = data.sample is not None
-    competing_rows = X
-    if data.sample is not None:
-        competing_rows = X.copy_rows(data.sample)
-
     def cluster(roots: RootColumns | None) -> SpectralFit:
+        if data.sample is None:
+            return spectral_clustering(
+                X,
+                n_clusters,
+                recipe,
+                seed=seed,
+                known_labels=known_labels,
+                roots=roots,
+                measure_clearness=True,
+                steps=steps,
+            )
+
+        # Of a sample only the choice is kept: what is known serves the fit to all rows,
+        # and roots are taken once. Only one of the two samples is held at a time.
+        rows = X if roots is None else roots(X)
         return spectral_clustering(
-            competing_rows,
+            rows.copy_rows(data.sample),
             n_clusters,
             recipe,
             seed=seed,
-            known_labels=NOTHING_KNOWN if is_sample else known_labels,
-            roots=roots,
             measure_clearness=True,
-            steps=None if is_sample else steps,
         )
 
     fit_as_given = cluster(None)
@@ -133,7 +139,7 @@ def try_roots(
             clearness_of_roots=fit_of_roots.clearness,
         ),
         columns=data.columns if is_clearer else None,
-        fit=None if is_sample else fit,
+        fit=fit if data.sample is None else None,
     )
 
 

@@ -154,12 +154,10 @@ def _summarize_rows(X: Matrix) -> _RowSummary:
 def _count(ones_and_zeros: Materialized, weights: Tall | None) -> float:
     """Return the number of ones, each counted by the weight of its row."""
     ops = ones_and_zeros.ops
-    if weights is None:
-        return float(
-            ops.number(ops.xp.sum(ones_and_zeros.values, dtype=ops.xp.float64))
-        )
-    counts = ones_and_zeros @ np.ones((ones_and_zeros.shape[1], 1))
-    return float(ops.number(ops.xp.sum(ops.widen(counts)[:, 0] * weights)))
+    counts = ops.widen(ones_and_zeros @ np.ones((ones_and_zeros.shape[1], 1)))[:, 0]
+    if weights is not None:
+        counts = counts * weights
+    return float(ops.number(ops.xp.sum(counts)))
 
 
 def _spread_among_unit_rows(

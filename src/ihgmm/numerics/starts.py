@@ -76,8 +76,8 @@ def starting_members(
     # some are odd rows: a look at some merged rows shows that.
     has_pivots = k <= host_spaces[-1].shape[1]
     is_clear = len(starts) == 1 < len(spaces) and has_pivots
-    n_merged = Labelling.FEW_MERGED if is_clear else Labelling.MERGED_ROWS
-    if is_clear and n_merged < Labelling.MERGED_ROWS_A_CLUSTER * k:
+    n_merged = Labelling.FEW_MERGED if is_clear else _merged_rows(k)
+    if is_clear and n_merged < Labelling.FEW_MERGED_A_CLUSTER * k:
         return starts
     if prefer_pivots and has_pivots:
         return starts
@@ -87,6 +87,11 @@ def starting_members(
         members = spherical_lloyd(spaces[i], centers, weights, signed=signed, ops=ops)
         _add_start(ops, starts, members)
     return starts
+
+
+def _merged_rows(k: int) -> int:
+    """Return how many rows are merged to k clusters: their square is what it costs."""
+    return int(np.clip(Labelling.MERGED_ROWS_A_CLUSTER * k, *Labelling.MERGED_ROWS))
 
 
 def _add_start(ops: Ops, starts: list[Tall], members: Tall) -> None:
@@ -144,10 +149,16 @@ def merged_centers(rows: np.ndarray, k: int, signed: bool) -> np.ndarray:
     """
     labels = np.zeros(len(rows), dtype=np.intp)
     if min(k, len(rows)) > 1:
+        # In place: there are as many pairs as half the square of the rows.
         cosines = squareform(rows @ rows.T, checks=False)
-        squares = 2 - 2 * (cosines**2 if signed else cosines)
+        if signed:
+            cosines *= cosines
+        cosines *= -2
+        squares = np.add(cosines, 2, out=cosines)
+        np.maximum(squares, 0, out=squares)
         # Whole numbers have many equal distances, and rounding must not order them.
-        squares = np.round(np.maximum(squares, 0, out=squares) / Small.TIE)
+        squares /= Small.TIE
+        np.round(squares, out=squares)
         distances = np.sqrt(squares, out=squares)
         labels = fcluster(linkage(distances, "ward"), k, "maxclust") - 1
 

@@ -445,11 +445,10 @@ class Trust:
 
     Fitted to the ten and the development sets, of which each counts the same, and at a
     tenth of their weight to designs; ``python benchmarks/trust.py`` checks them on sets
-    kept aside. Beside the doubt and the rows in a cluster no other figure made errors
-    better known: over 20 random halves of the sets the rank correlation was .64 by the
-    doubt alone, .69 with the rows in a cluster, and .66 to .69 with the purity of
-    neighbours, the width of memberships, how far refits or k-means disagree, the number
-    of clusters, of features or of rows, or how clear clusters are beside these two.
+    kept aside. Over 20 random halves of the sets the rank correlation was .64 by the
+    doubt alone, and .69 with the rows in a cluster. No third figure made errors better
+    known. Tried were purity of neighbours, width of memberships, disagreement of refits
+    or of k-means, numbers of clusters, features and rows, and clearness.
     """
 
     CERTAIN = 0.9  # probability from which a label counts as certain

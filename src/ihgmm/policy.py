@@ -465,9 +465,7 @@ class Trust:
     MOST = 0.76  # error over that of chance where nothing is stable
     LEAST_SHARE = 0.01  # of the way from LEAST to MOST: beyond, ranges stay as they are
     LOWER = (0.8, -2.3)  # slope and shift of the lower end of a range of errors
-    # Slope and shift of its upper end, and how it falls with the logarithm of K: the
-    # range holds four of five sets.
-    UPPER = (0.2, 2.4, -0.5)
+    UPPER = (0.2, 2.4, -0.5)  # the same of its upper end, and with the logarithm of K
     ROWS = 0.5  # of the log-odds of a row with its lead
     MEAN_ROWS = 10_000  # rows that settle the mean certainty, about
 

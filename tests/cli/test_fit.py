@@ -10,7 +10,6 @@ from command_line import COLUMNS, document, good, invoke, named, read, write
 
 from ihgmm import IhSC, diagnose, make_ihgmm
 from ihgmm.cli.options import METHODS
-from ihgmm.policy import Counting
 from ihgmm.storage import load_model
 
 
@@ -107,25 +106,6 @@ def test_rows_without_an_observed_cell_are_called_so(zeros, text):
 
     assert f"{2 + zeros} rows without an observed cell{text} mean" in result.stdout
     assert f"{2 + zeros} of 120 rows have {reason}. They" in result.stderr
-
-
-def test_a_fit_says_if_its_clusters_are_not_those_that_were_counted(monkeypatch):
-    arguments = ("fit", "demo", "-k", "auto")
-
-    assert "The clusters below are others" not in invoke(*arguments).stdout
-
-    monkeypatch.setattr(Counting, "MOVED", 0.0)
-    text = "The clusters below are others: "
-
-    assert f"{text}0% of the rows are " in invoke(*arguments).stdout
-
-    # Also where the number is doubtful.
-    X = np.exp(make_ihgmm(200, 20, 4, separation_constant=0.2, random_state=2)[0] / 4)
-    write("a.csv", X, None)
-    result = invoke("fit", "a.csv", "-k", "auto")
-
-    assert "which is doubtful" in result.stderr
-    assert text in result.stdout
 
 
 def test_no_label_is_certain_where_nothing_is_separated():

@@ -31,7 +31,7 @@ def test_known_classes_teach_and_are_written():
     text = good(*FIT, *options, "--save", "model.npz")
 
     assert "Clusters stand for classes: 0 'dairy', 1 'fish', 2 'meat'." in text
-    assert "of the labels, without the 39 given, would stay" in text
+    assert "(the 39 labels given aside). Refitting on other rows keeps " in text
 
     rows = read("labels.csv")
 

@@ -603,7 +603,7 @@ def test_bad_input_is_named_and_leaves_the_old_file(X, model, tmp_path):
 def test_a_doubtful_number_is_in_the_verdict(page):
     assert "doubtful" not in page
 
-    X, *_ = nested(0, types=2, kinds=2, n=64, p=30)
+    X, *_ = nested(0, types=2, kinds=4)
     model = IhSC("auto", random_state=0).fit(X)
     verdict = '<p class="verdict fair">The number of clusters is doubtful: '
 

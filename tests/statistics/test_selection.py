@@ -76,13 +76,13 @@ def test_one_cloud_with_scales_is_one_cluster(p):
     counts = []
     for seed in range(3):
         rng = np.random.default_rng([p, seed])
-        E = rng.standard_normal((300, p))
+        E = rng.standard_normal((200, p))
         center = 4 * rng.standard_normal(p)
         shape = rng.standard_normal((p, p)) / np.sqrt(p) * rng.uniform(0.5, 2, p)
         counts += [
             select_n_clusters(X, random_state=seed)
             for X in (
-                rng.lognormal(0, 0.7, (300, 1)) * (center + E),
+                rng.lognormal(0, 0.7, (200, 1)) * (center + E),
                 E @ shape + center,
             )
         ]
@@ -272,11 +272,11 @@ def test_some_of_many_rows_are_enough():
 
 
 def test_many_clusters_need_a_larger_sample():
-    X, _ = make_ihgmm(2000, 60, 60, scale_ratio=2, random_state=0)
-    count = select_n_clusters(X, max_clusters=150, random_state=0)
+    X, _ = make_ihgmm(1000, 60, 30, scale_ratio=2, random_state=0)
+    count = select_n_clusters(X, max_clusters=80, random_state=0)
 
-    assert count.n_rows == 1500
-    assert abs(count.n_clusters - 60) <= 3
+    assert count.n_rows == 800
+    assert abs(count.n_clusters - 30) <= 2
 
 
 def test_odd_data():

@@ -275,11 +275,11 @@ def _draw_sample(X: Matrix, max_rows: int, rng: Generator) -> Matrix:
     weights = to_host(X.weights * X.ops.cast_like(is_nonzero, X.weights))
     rows = np.flatnonzero(weights)
     if len(rows) <= max_rows:
-        return X.take(rows).to_memory()
+        return X.take(rows).to_memory().weighted(weights[rows])
 
     shares = weights / weights.sum()
     drawn = np.sort(rng.choice(len(shares), max_rows, replace=False, p=shares))
-    return X.take(drawn).to_memory().weighted(None)
+    return X.take(drawn).to_memory()
 
 
 def _count_in_memory(

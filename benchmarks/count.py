@@ -374,7 +374,7 @@ def tables(findings: list[Finding]) -> Iterator[Table]:
 
 HEAD = """# How many clusters
 
-How often `select_n_clusters` is right (`python benchmarks/count.py`). The rule was
+How often `select_n_clusters` is right (`python benchmarks/count.py --rows 600`). It was
 chosen on the ten and the development sets and on designs. Those held out were looked at
 when it was chosen among rules that did as well on the others. For labelled sets the
 number of classes counts as right, which need not be the number of clusters. A number is

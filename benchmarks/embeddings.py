@@ -18,7 +18,7 @@ import wordllama
 from evoc import EVoC
 from hdbscan import HDBSCAN
 from labelled import READERS, activities, all_sets, courses, documents, sampled
-from measure import arguments, markdown, publish
+from measure import Table, arguments, markdown, publish
 from sklearn.cluster import KMeans
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.metrics import adjusted_rand_score
@@ -103,17 +103,18 @@ def main() -> None:
         ]
         results.setdefault(kind, {})[title] = np.mean(runs, axis=0)
 
-    text = HEAD
-    for kind, figures_of_sets in results.items():
-        figures_of_sets["mean"] = np.mean(list(figures_of_sets.values()), axis=0)
-        table = [[kind], ["set: rows x columns, classes", *METHODS]]
-        for name, rows in figures_of_sets.items():
-            cells = (CELL.format(*row).removesuffix(" 0%") for row in rows)
-            table.append([name, *cells])
+    tables = [markdown(table_of(*item)) for item in results.items()]
+    publish(options, HEAD + "".join(table + "\n" for table in tables))
 
-        text += markdown(table) + "\n"
 
-    publish(options, text)
+def table_of(kind: str, figures_of_sets: dict[str, np.ndarray]) -> Table:
+    """Return the figures of all methods on each set of a kind, and their means."""
+    table = [[kind], ["set: rows x columns, classes", *METHODS]]
+    means = np.mean(list(figures_of_sets.values()), axis=0)
+    for name, rows in {**figures_of_sets, "mean": means}.items():
+        cells = (CELL.format(*row).removesuffix(" 0%") for row in rows)
+        table.append([name, *cells])
+    return table
 
 
 if __name__ == "__main__":

@@ -110,28 +110,36 @@ def group_tables(rows: list[Row], methods: list[str]) -> list[str]:
         parts[domain] = [row for row in rows if row.domain == domain]
     parts["all"] = rows
 
-    means = [["Mean rate over sets"], ["group or domain", "sets", *methods]]
-    tables_of_wins = []
-    for margin in (0.001, 0.05):
-        title = f"Sets on which {methods[0]} is better : worse, by {margin:g} or more"
-        tables_of_wins.append([[title], ["group or domain", *methods[1:]]])
-
+    rates_of_parts = {}  # (sets, methods) each
     for name, rows_of_part in parts.items():
         names = [row.name for row in rows_of_part]
         rates = labelled.means_by_set(names, [row.rates for row in rows_of_part])
-        if not len(rates):
-            continue
+        if len(rates):
+            rates_of_parts[name] = rates
 
+    means = [["Mean rate over sets"], ["group or domain", "sets", *methods]]
+    for name, rates in rates_of_parts.items():
         means.append([name, len(rates), *map(digits, rates.mean(axis=0))])
-        gain = (rates[:, 1:] - rates[:, :1]).round(6)
-        for margin, wins in zip((0.001, 0.05), tables_of_wins, strict=True):
-            n_better = (gain >= margin).sum(axis=0)
-            n_worse = (gain <= -margin).sum(axis=0)
-            pairs = zip(n_better, n_worse, strict=True)
-            wins.append([name, *(f"{b} : {w}" for b, w in pairs)])
 
-    shown_wins = tables_of_wins if len(methods) > 1 else []
-    return [markdown(table) for table in (means, *shown_wins)]
+    margins = (0.001, 0.05) if len(methods) > 1 else ()
+    wins = [wins_table(rates_of_parts, methods, margin) for margin in margins]
+    return [markdown(table) for table in (means, *wins)]
+
+
+def wins_table(
+    rates_of_parts: dict[str, np.ndarray], methods: list[str], margin: float
+) -> list[list[str]]:
+    """Return on how many sets the first method is better and worse than others."""
+    title = f"Sets on which {methods[0]} is better : worse, by {margin:g} or more"
+    table = [[title], ["group or domain", *methods[1:]]]
+
+    for name, rates in rates_of_parts.items():
+        gain = (rates[:, 1:] - rates[:, :1]).round(6)
+        n_better = (gain >= margin).sum(axis=0)
+        n_worse = (gain <= -margin).sum(axis=0)
+        pairs = zip(n_better, n_worse, strict=True)
+        table.append([name, *(f"{better} : {worse}" for better, worse in pairs)])
+    return table
 
 
 def set_tables(rows: list[Row], methods: list[str]) -> list[str]:

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ihgmm import _checks as checks
 from ihgmm._parameters import option
-from ihgmm._warnings import PreparationWarning, warn
+from ihgmm._warnings import PreparationWarning, sklearn_filters, warn
 from ihgmm.estimators.clusterer import FitRows
 from ihgmm.estimators.column_scaler import column_ranges
 from ihgmm.matrix import Matrix, Tall, to_host
@@ -329,7 +329,8 @@ def _clustering(
 
 def _warn_of_clusters_like_batches(labels: np.ndarray, codes: np.ndarray) -> None:
     """Warn where clusters that were found without batches nearly are the batches."""
-    agreement = adjusted_rand_score(codes, labels)
+    with sklearn_filters:
+        agreement = adjusted_rand_score(codes, labels)
     if agreement > Batching.COINCIDE:
         warn(
             "Clusters that are found without batch nearly are the batches (adjusted "

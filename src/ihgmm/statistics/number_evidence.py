@@ -16,6 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.metrics import silhouette_samples
 
+from ihgmm._warnings import sklearn_filters
 from ihgmm.matrix import Matrix, Scaled, to_host
 from ihgmm.matrix.threads import row_ranges
 from ihgmm.numerics.neighbor_walk import GivenSimilarity, links_to_nearest
@@ -189,4 +190,6 @@ def _silhouette(fit: SpectralFit, labels: np.ndarray, weights: np.ndarray) -> fl
     rows = to_host(fit.rows).astype(np.float64)
     if fit.signs is not None:  # opposite rows are alike
         rows = rows * to_host(fit.signs)[:, None]
-    return float(np.average(silhouette_samples(rows, labels), weights=weights))
+    with sklearn_filters:
+        silhouettes = silhouette_samples(rows, labels)  # (n,)
+    return float(np.average(silhouettes, weights=weights))

@@ -274,6 +274,8 @@ def _draw_sample(X: Matrix, max_rows: int, rng: Generator) -> Matrix:
 
     weights = to_host(X.weights * X.ops.cast_like(is_nonzero, X.weights))
     rows = np.flatnonzero(weights)
+    if len(rows) == 0:
+        return X.take(rows).to_memory()
     if len(rows) <= max_rows:
         return X.take(rows).to_memory().weighted(weights[rows])
 
